@@ -1,0 +1,49 @@
+# Every target sets up what it needs in .venv; only make and Python 3.11 or later must be there.
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.installed-run ## Protect a made-up survey and show what happened
+	$(BIN)/sdc-dask demo $(ARGS)
+
+test: .venv/.installed-test ## Run the tests and the examples of the docstrings
+	$(BIN)/python -m pytest $(ARGS)
+
+test-all: .venv/.installed-test ## Run all tests, the long ones too
+	$(BIN)/python -m pytest -m "" $(ARGS)
+
+lint: .venv/.installed-dev ## Check style, format and types
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy sdc_dask
+
+bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quick
+	$(BIN)/python benchmarks/blocking.py $(ARGS)
+	$(BIN)/python benchmarks/kernels.py $(ARGS)
+	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+
+clean: ## Remove the environment, caches and builds
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.installed-run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or later is needed; '$(PYTHON)' is older or missing." \
+	    "Run make PYTHON=/path/to/python3.11." >&2; exit 1; }
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }

@@ -1,0 +1,1 @@
+"""Algorithms as functions of arrays: numpy in, numpy out, compiled, without the GIL."""
