@@ -1,0 +1,141 @@
+"""Checks of what users pass: every message says what was wrong, what came, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import pandas as pd
+
+from sdc_dask.engine.columns import check_numeric
+from sdc_dask.engine.frames import Frame, meta_of
+
+
+def whole_number(value: Any, name: str, smallest: int) -> int:
+    """Return `value` as an int if it is a whole number of at least `smallest`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(
+            f"{name} must be a whole number of at least {smallest}, received "
+            f"{type(value).__name__}."
+        )
+    if value < smallest:
+        raise ValueError(f"{name} must be at least {smallest}, received {value}.")
+    return int(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, received {type(value).__name__}.")
+    return value
+
+
+def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
+    """Return `value` if it is one of the valid ones."""
+    valid = list(valid)
+    if not any(value is each or (isinstance(value, str) and value == each) for each in valid):
+        listed = ", ".join(repr(each) for each in valid)
+        raise ValueError(f"{name} must be one of {listed}, received {value!r}.")
+    return value
+
+
+def block_size(value: Any, k: int) -> int | str:
+    """Return L, a whole number of at least k, or 'auto'."""
+    if isinstance(value, str):
+        return one_of(value, "max_block", ["auto"])
+    size = whole_number(value, "max_block", 2)
+    if size < k:
+        raise ValueError(
+            f"max_block must be at least k, received max_block={size} with k={k}: a block must "
+            "hold a group."
+        )
+    return size
+
+
+def unique_columns(frame: Frame) -> pd.DataFrame:
+    """Return the empty frame of a frame whose column names are unique."""
+    meta = meta_of(frame)
+    if meta.columns.nlevels > 1:
+        raise TypeError(
+            "the frame has a MultiIndex of columns: flatten the names first, for example with "
+            "df.columns = ['_'.join(names) for names in df.columns]."
+        )
+    double = meta.columns[meta.columns.duplicated()].unique()
+    if len(double):
+        raise ValueError(f"column names occur more than once: {_names(double)}. Rename them.")
+    return meta
+
+
+def existing(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None:
+    """Raise KeyError if the frame lacks columns."""
+    lacking = [column for column in columns if column not in meta.columns]
+    if lacking:
+        # ValueError would say the same; KeyError is what pandas users catch. Its text is shown
+        # quoted, so that it is kept to one line.
+        raise KeyError(
+            f"{name} names columns that the frame does not have: {_names(lacking)}. It has: "
+            f"{_names(meta.columns)}."
+        )
+
+
+def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
+    """Return a tuple of column names from one name or a list of them."""
+    if value is None:
+        return ()
+    if isinstance(value, (list, tuple, pd.Index)):
+        return tuple(value)
+    if isinstance(value, Hashable):
+        return (value,)
+    raise TypeError(
+        f"{name} must be a column name or a list of them, received {type(value).__name__}."
+    )
+
+
+def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...]:
+    """Return groups of numeric columns from a list of names or a list of lists of names."""
+    meta = unique_columns(frame)
+    if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
+        raise TypeError(
+            "columns must be a list of names, or a list of lists of names, received "
+            f"{type(columns).__name__}. For one column pass a list with one name."
+        )
+    nested = [isinstance(each, (list, pd.Index)) for each in columns]
+    if any(nested) and not all(nested):
+        raise TypeError(
+            "columns mixes names and lists of names: pass a list of names for one group, or a "
+            "list of lists for several."
+        )
+    groups = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
+    if not columns or not all(groups):
+        raise ValueError("columns is empty or has an empty group: name the columns to mask.")
+    named = [column for group in groups for column in group]
+    existing(meta, named, "columns")
+    double = pd.Index(named)[pd.Index(named).duplicated()].unique()
+    if len(double):
+        raise ValueError(
+            f"columns are named more than once: {_names(double)}. A column belongs to one group."
+        )
+    check_numeric(meta, named)
+    return groups
+
+
+def strata_columns(
+    frame: Frame, by: Any, groups: tuple[tuple[Hashable, ...], ...]
+) -> tuple[Hashable, ...]:
+    """Return the columns of `by`, which must not be masked."""
+    names = name_list(by, "by")
+    existing(meta_of(frame), names, "by")
+    both = [name for name in names if any(name in group for group in groups)]
+    if both:
+        raise ValueError(
+            f"by names columns that are masked: {_names(both)}. A column is masked, or it defines "
+            "strata."
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"by names a column more than once: {_names(names)}.")
+    return names
+
+
+def _names(columns: Iterable[Hashable]) -> str:
+    return ", ".join(repr(column) for column in columns)

@@ -1,0 +1,303 @@
+"""2^d-tree blocking: halve every dimension of a box while it holds more than L records.
+
+Source: J. Domingo-Ferrer, "Blocking methods for microdata protection", ESSnet-SDC, 2008,
+section 2.1. There the tree is built over records in memory. Here a pass over the data counts the
+records of a few levels of cells at once, so that the plan is all that is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.blocking.cells import Cells, centroids, count_cells
+from sdc_dask.blocking.leaves import Leaves
+from sdc_dask.kernels.tree import TreeArrays, descend, midpoint
+
+MAX_AXES = 12
+MAX_BITS = 16
+MAX_ROUNDS = 64
+MAX_LEAVES = 2**22
+
+CountPass = Callable[["Tree"], Cells]
+
+
+@dataclass
+class _Node:
+    """A box with more than L records, to be split at its midpoints."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    axes: NDArray[np.int64]
+    levels: int
+    stratum: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A 2^d-tree as a locator: it tells the leaf of any record."""
+
+    arrays: TreeArrays
+
+    def leaf_of(
+        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Tell the leaf of every record."""
+        target, _ = self._descend(points, stratum)
+        return ~target
+
+    def count(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> Cells:
+        """Count records in the cells of the nodes that are to be split next."""
+        target, code = self._descend(points, stratum)
+        open_ = target >= 0
+        return count_cells(
+            target[open_], code[open_], points[open_], self.arrays.low, self.arrays.high
+        )
+
+    def _descend(
+        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        target = np.empty(len(points), np.int64)
+        code = np.empty(len(points), np.int64)
+        descend(self.arrays, points, stratum, target, code)
+        return target, code
+
+
+def grow(
+    counts: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    max_block: int,
+    count_pass: CountPass,
+) -> tuple[Tree, Leaves, int]:
+    """Grow the tree of every stratum until no leaf that can be split has more than L records.
+
+    Parameters
+    ----------
+    counts : ndarray of int64
+        Records by stratum; every stratum has a tree of its own, over the same box.
+    low, high : ndarray of float64, shape (d,)
+        Smallest and largest value by dimension.
+    scale : ndarray of float64, shape (d,)
+        Unit of distance by dimension.
+    max_block : int
+        L, the largest leaf.
+    count_pass : callable
+        Runs :meth:`Tree.count` over all records and merges the result: one pass over the data.
+
+    Returns
+    -------
+    tuple of Tree, Leaves, int
+        The locator, its leaves, and the number of passes over the data.
+
+    Notes
+    -----
+    A level where all records of a node lie in one child is skipped without a pass, since the
+    bounds of the records are known. Records that are all equal are a leaf whatever their number,
+    and so is what is left after 64 passes. With more than 12 dimensions a split halves the 12 in
+    which the records are spread widest, measured in `scale`: 2^d children of a few records each
+    would make no blocks.
+    """
+    builder = _Builder(scale, max_block)
+    for stratum, count in enumerate(counts):
+        builder.plant(stratum, int(count), low, high)
+    passes = 0
+    while builder.open:
+        cells = count_pass(builder.tree())
+        passes += 1
+        builder.split(cells, last=passes == MAX_ROUNDS)
+    return builder.tree(), builder.leaves(), passes
+
+
+class _Builder:
+    """The tree while it grows. Nodes that wait for their counts are last and have no entries."""
+
+    def __init__(self, scale: NDArray[np.float64], max_block: int) -> None:
+        self.scale = scale
+        self.max_block = max_block
+        self.nodes: list[_Node] = []
+        self.open = 0
+        self.root: list[int] = []
+        self.code: list[NDArray[np.int64]] = []
+        self.target: list[NDArray[np.int64]] = []
+        self.leaf_parts: list[Leaves] = []
+        self.n_leaves = 0
+
+    def plant(
+        self, stratum: int, count: int, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> None:
+        """Start the tree of a stratum."""
+        node = self._node(low, high, low, high, count, stratum) if count > self.max_block else None
+        if node is None:
+            middle = low / 2 + high / 2
+            leaf = Leaves.of([stratum], [count], low[None], high[None], middle[None])
+            self.root.append(~self._add_leaves(leaf))
+        else:
+            self.root.append(self._add_node(node))
+
+    def split(self, cells: Cells, *, last: bool) -> None:
+        """Give the open nodes their entries: leaves, and nodes to be split in their turn."""
+        low = np.array([node.low for node in self.nodes])
+        high = np.array([node.high for node in self.nodes])
+        centroid = centroids(cells, low, high)
+        first_open = len(self.nodes) - self.open
+        self.open = 0
+        bounds = np.searchsorted(cells.node, np.arange(first_open, len(self.nodes) + 1))
+        for node, begin, end in zip(
+            self.nodes[first_open:], bounds[:-1], bounds[1:], strict=True
+        ):
+            self._split_node(node, cells, centroid, slice(begin, end), last)
+
+    def _split_node(
+        self, node: _Node, cells: Cells, centroid: NDArray[np.float64], part: slice, last: bool
+    ) -> None:
+        code, count = cells.code[part], cells.count[part]
+        shift = _leaf_shift(code, count, len(node.axes), node.levels, self.max_block)
+        entry_code = code >> shift << shift
+        # A leaf of an upper level takes up a run of cells; all cells of it have the same code.
+        first = np.flatnonzero(np.diff(entry_code, prepend=-1))
+        total = np.add.reduceat(count, first)
+        low = np.minimum.reduceat(cells.low[part], first)
+        high = np.maximum.reduceat(cells.high[part], first)
+        weighted = np.add.reduceat(centroid[part] * count[:, None], first)
+        target = np.empty(len(first), np.int64)
+        is_leaf = np.ones(len(first), bool)
+        for i in np.flatnonzero(total > self.max_block):
+            box = _cell_box(node, int(entry_code[first[i]]))
+            child = self._node(*box, low[i], high[i], int(total[i]), node.stratum)
+            if child is not None and not last:
+                target[i] = self._add_node(child)
+                is_leaf[i] = False
+        leaves = Leaves.of(
+            np.full(is_leaf.sum(), node.stratum),
+            total[is_leaf],
+            low[is_leaf],
+            high[is_leaf],
+            weighted[is_leaf] / total[is_leaf, None],
+        )
+        target[is_leaf] = ~(self._add_leaves(leaves) + np.arange(len(leaves)))
+        self.code.append(entry_code[first])
+        self.target.append(target)
+
+    def _node(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        inner_low: NDArray[np.float64],
+        inner_high: NDArray[np.float64],
+        count: int,
+        stratum: int,
+    ) -> _Node | None:
+        """Make a node of a box and its records' bounds, or None if the records are all equal."""
+        axes = np.flatnonzero(inner_high > inner_low)
+        if len(axes) == 0:
+            return None
+        if len(axes) > MAX_AXES:
+            spread = (inner_high[axes] / 2 - inner_low[axes] / 2) / self.scale[axes]
+            axes = np.sort(axes[np.argsort(-spread, kind="stable")[:MAX_AXES]])
+        low, high = low.copy(), high.copy()
+        while True:
+            middle = _midpoints(low[axes], high[axes])
+            upper = inner_low[axes] >= middle
+            if (upper != (inner_high[axes] >= middle)).any():
+                break
+            low[axes] = np.where(upper, middle, low[axes])
+            high[axes] = np.where(upper, high[axes], middle)
+        # One level more than equal children would need: few data sets are uniform.
+        wanted = math.ceil(math.log2(count / self.max_block) / len(axes)) + 1
+        levels = max(1, min(wanted, MAX_BITS // len(axes)))
+        return _Node(low, high, axes, levels, stratum)
+
+    def _add_node(self, node: _Node) -> int:
+        self.nodes.append(node)
+        self.open += 1
+        return len(self.nodes) - 1
+
+    def _add_leaves(self, leaves: Leaves) -> int:
+        first = self.n_leaves
+        self.n_leaves += len(leaves)
+        if self.n_leaves > MAX_LEAVES:
+            raise ValueError(
+                f"the 2^d-tree has more than {MAX_LEAVES} leaves: the plan would not stay small. "
+                "Raise max_block, or mask the columns in several groups of fewer columns."
+            )
+        self.leaf_parts.append(leaves)
+        return first
+
+    def tree(self) -> Tree:
+        """Return the tree as it is now."""
+        d = len(self.scale)
+        entries = [len(code) for code in self.code] + [0] * self.open
+        return Tree(
+            TreeArrays(
+                root=np.array(self.root, np.int64),
+                low=np.array([node.low for node in self.nodes]).reshape(-1, d),
+                high=np.array([node.high for node in self.nodes]).reshape(-1, d),
+                levels=np.array([node.levels for node in self.nodes], np.int64),
+                first_axis=_starts([len(node.axes) for node in self.nodes]),
+                axis=_concatenate([node.axes for node in self.nodes]),
+                first_entry=_starts(entries),
+                code=_concatenate(self.code),
+                target=_concatenate(self.target),
+            )
+        )
+
+    def leaves(self) -> Leaves:
+        """Return all leaves."""
+        return Leaves.concatenate(self.leaf_parts)
+
+
+def _leaf_shift(
+    code: NDArray[np.int64],
+    count: NDArray[np.int64],
+    n_axes: int,
+    levels: int,
+    max_block: int,
+) -> NDArray[np.int64]:
+    """Tell how many trailing bits of a cell's code lie below its leaf.
+
+    A cell belongs to the leaf of the first level at which its ancestor has at most L records.
+    """
+    shift = np.zeros(len(code), np.int64)
+    undecided = np.ones(len(code), bool)
+    for level in range(1, levels):
+        below = n_axes * (levels - level)
+        first = np.flatnonzero(np.diff(code >> below, prepend=-1))
+        total = np.add.reduceat(count, first)
+        small = np.repeat(total <= max_block, np.diff(first, append=len(code)))
+        shift[undecided & small] = below
+        undecided &= ~small
+    return shift
+
+
+def _cell_box(node: _Node, code: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds of a cell of a node's last level."""
+    low, high = node.low.copy(), node.high.copy()
+    bit = len(node.axes) * node.levels
+    for _ in range(node.levels):
+        for axis in node.axes:
+            bit -= 1
+            middle = midpoint(low[axis], high[axis])
+            if code >> bit & 1:
+                low[axis] = middle
+            else:
+                high[axis] = middle
+    return low, high
+
+
+def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    middle = low / 2 + high / 2
+    return np.where(middle <= low, high, middle)
+
+
+def _starts(lengths: list[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def _concatenate(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

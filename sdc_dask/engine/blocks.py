@@ -1,0 +1,226 @@
+"""The plan of a masking: which block every record belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.blocking.cells import Cells, merge_cells
+from sdc_dask.blocking.fusion import fuse
+from sdc_dask.blocking.leaves import Leaves
+from sdc_dask.blocking.single import leave_whole
+from sdc_dask.blocking.tree import grow
+from sdc_dask.blocking.univariate import cut_intervals
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.scan import Scan
+from sdc_dask.engine.strata import Strata
+from sdc_dask.kernels.coordinates import Coordinates
+
+METHODS = ("tree", "univariate")
+WHOLE = "whole"  # the method of blocking=None
+
+
+class Locator(Protocol):
+    """Tells the leaf of a record."""
+
+    def leaf_of(
+        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Tell the leaf of every record."""
+
+
+@dataclass(frozen=True, repr=False)
+class Blocks:
+    """Blocks of records, as :meth:`df.sdc.blocks` plans them.
+
+    The plan is small and holds no records. Pass it as ``blocking=`` to mask by it, pickle it, or
+    look at :attr:`counts` and :attr:`table`. Its bounds are values of the data: do not publish it.
+
+    Attributes
+    ----------
+    columns : tuple
+        The columns that are masked together.
+    k : int
+        Every block has at least this many records.
+    max_block : int
+        L: a leaf with more records was split.
+    method : str
+        How the blocks were cut.
+    passes : int
+        Passes over the data that planning took after the first scan.
+    """
+
+    columns: tuple[Hashable, ...]
+    k: int
+    max_block: int
+    method: str
+    passes: int
+    strata: Strata = field(repr=False)
+    locator: Locator = field(repr=False)
+    leaves: Leaves = field(repr=False)
+    fused: NDArray[np.int64] = field(repr=False)  # by leaf: its number after fusion
+    fill: NDArray[np.float64] = field(repr=False)  # stands for missing cells, by column
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Records by block."""
+        return cut_counts(self._fused_counts(), self)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a block: records, leaves, stratum, and the bounds of its records by column."""
+        counts = self._fused_counts()
+        parts = parts_of(counts, self)
+        order = np.argsort(self.fused, kind="stable")
+        first = np.flatnonzero(np.diff(self.fused[order], prepend=-1))
+        low = np.minimum.reduceat(self.leaves.low[order], first)
+        high = np.maximum.reduceat(self.leaves.high[order], first)
+        columns = {
+            "records": cut_counts(counts, self),
+            "leaves": np.repeat(np.bincount(self.fused), parts),
+            "stratum": np.repeat(self.leaves.stratum[order][first], parts),
+        }
+        for j, column in enumerate(self.columns):
+            columns[f"{column} low"] = np.repeat(low[:, j], parts)
+            columns[f"{column} high"] = np.repeat(high[:, j], parts)
+        return pd.DataFrame(columns).rename_axis("block")
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __repr__(self) -> str:
+        counts = self.counts
+        leaves = int((self.leaves.count > 0).sum())
+        fused = leaves - (int(self.fused.max()) + 1)
+        return (
+            f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
+            f"  columns   {', '.join(map(str, self.columns))}\n"
+            f"  records   {counts.min():,} to {counts.max():,} a block, median "
+            f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
+            f"  leaves    {leaves:,}, of which {fused:,} were fused\n"
+            f"  strata    {len(self.strata):,}\n"
+            f"  planned   in {self.passes} passes over the data after the scan"
+        )
+
+    def _fused_counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.fused, weights=self.leaves.count).astype(np.int64)
+
+    def needed(self) -> list[Hashable]:
+        """Columns that tell the block of a record."""
+        return list(dict.fromkeys([*self.columns, *self.strata.rule.by]))
+
+    def fused_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Tell the fused leaf of every record of a partition, given its values as float64."""
+        points = np.where(np.isnan(values), self.fill, values)
+        return self.fused[self.locator.leaf_of(points, self.strata.of(part))]
+
+
+def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
+    """Into how many blocks a fused leaf is cut in row order: each has L to 2L - 1 records.
+
+    This happens where the tree cannot cut: to records that are all equal in the columns. The
+    other methods promise no largest block.
+    """
+    if blocks.method != "tree":
+        return np.ones_like(counts)
+    return np.maximum(1, counts // blocks.max_block)
+
+
+def cut_counts(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
+    """Records by block, after large fused leaves are cut in row order."""
+    parts = parts_of(counts, blocks)
+    fused = np.repeat(np.arange(len(counts)), parts)
+    part = np.arange(len(fused)) - np.repeat(np.cumsum(parts) - parts, parts)
+    # The record of rank r goes to part r * parts // count; count the ranks below each border.
+    total, number = counts[fused], parts[fused]
+    return -(-(part + 1) * total // number) - -(-part * total // number)
+
+
+def plan_blocks(
+    frame: Frame,
+    scan: Scan,
+    strata: Strata,
+    columns: Sequence[Hashable],
+    coordinates: Coordinates,
+    *,
+    k: int,
+    max_block: int,
+    method: str,
+) -> Blocks:
+    """Plan blocks for a frame that was scanned.
+
+    Parameters
+    ----------
+    frame : pandas or Dask DataFrame
+    scan : Scan
+        Of these columns.
+    strata : Strata
+        Each with at least k records.
+    columns : sequence
+        Masked together.
+    coordinates : Coordinates
+        For the distances between leaves.
+    k, max_block : int
+        Smallest block, and largest leaf.
+    method : str
+        One of METHODS, or WHOLE.
+    """
+    low, high = scan.bounds(columns)
+    needed = list(dict.fromkeys([*columns, *strata.rule.by]))
+
+    def count_pass(locator: Locator) -> Cells:
+        return map_reduce(
+            frame[needed], _count_partition, merge_cells, locator, list(columns), strata, low
+        )
+
+    if method == WHOLE:
+        locator, leaves, passes = leave_whole(strata.counts, low, high)
+    elif method == "univariate":
+        locator, leaves, passes = cut_intervals(strata.counts, low, high, max_block, count_pass)
+    else:
+        locator, leaves, passes = grow(
+            strata.counts, low, high, coordinates.scale_of_values, max_block, count_pass
+        )
+    fused = _fuse_strata(leaves, coordinates, len(strata), k)
+    return Blocks(
+        tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, low
+    )
+
+
+def _count_partition(
+    part: pd.DataFrame,
+    _number: int,
+    locator: Locator,
+    columns: list[Hashable],
+    strata: Strata,
+    fill: NDArray[np.float64],
+) -> Cells:
+    values = to_float(part, columns)
+    return locator.count(np.where(np.isnan(values), fill, values), strata.of(part))
+
+
+def _fuse_strata(
+    leaves: Leaves, coordinates: Coordinates, n_strata: int, k: int
+) -> NDArray[np.int64]:
+    """Fuse the leaves of every stratum, and number the blocks one stratum after the other.
+
+    Empty leaves go with the first block of their stratum: no record is in them.
+    """
+    fused = np.zeros(len(leaves), np.int64)
+    order = np.argsort(leaves.stratum, kind="stable")
+    bounds = np.searchsorted(leaves.stratum[order], np.arange(n_strata + 1))
+    points = coordinates.of_shrunk(coordinates.shrink(leaves.centroid))
+    base = 0
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        members = order[begin:end]
+        held = members[leaves.count[members] > 0]
+        fused[members] = base
+        fused[held] = base + fuse(points[held], leaves.count[held], k)
+        base = int(fused[held].max()) + 1
+    return fused

@@ -1,0 +1,90 @@
+"""What is different between pandas and Dask frames, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import pandas as pd
+from dask.delayed import Delayed, delayed
+
+Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
+
+_FAN_IN = 16
+
+
+def is_dask(frame: Frame) -> bool:
+    """Whether a frame is a Dask frame."""
+    return isinstance(frame, dd.DataFrame)
+
+
+def meta_of(frame: Frame) -> pd.DataFrame:
+    """Return an empty pandas frame with the columns, dtypes and index of a frame."""
+    return frame._meta if is_dask(frame) else frame.iloc[:0]
+
+
+def map_reduce(
+    frames: Frame | Sequence[Frame],
+    chunk: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    *args: Any,
+) -> Any:
+    """Run `chunk` on every partition and merge the partial results: one pass over the data.
+
+    Parameters
+    ----------
+    frames : frame or sequence of frames
+        One frame, or several with the same number of partitions that are walked side by side.
+        Project them to the columns that are needed.
+    chunk : callable
+        ``chunk(partition, number, *args)``, or with one partition a frame if there are several.
+        An importable function of pandas frames.
+    merge : callable
+        From a list of partial results to one of the same kind.
+    *args
+        Passed on to `chunk`; sent once, not with every task.
+
+    Returns
+    -------
+    object
+        What `merge` returns, computed.
+    """
+    result = lazy_map_reduce(frames, chunk, merge, *args)
+    return dask.compute(result)[0] if isinstance(result, Delayed) else result
+
+
+def lazy_map_reduce(
+    frames: Frame | Sequence[Frame],
+    chunk: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    *args: Any,
+) -> Any:
+    """Do as :func:`map_reduce`, but return a Delayed object for Dask frames."""
+    several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
+    if not is_dask(several[0]):
+        return merge([chunk(*several, 0, *args)])
+    return merge_tree(map_partitions(several, chunk, *args), merge)
+
+
+def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Delayed]:
+    """Return one Delayed object a partition: ``chunk(*partitions, number, *args)``."""
+    shared = [delayed(arg, pure=False, traverse=False) for arg in args]
+    task = delayed(chunk, pure=False)
+    parts = zip(*(frame.to_delayed() for frame in frames), strict=True)
+    return [task(*part, number, *shared) for number, part in enumerate(parts)]
+
+
+def merge_tree(partials: list[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:
+    """Merge partial results a few at a time, neighbours first."""
+    task = delayed(merge, pure=False)
+    level = [task(group) for group in _batches(partials)]
+    while len(level) > 1:
+        level = [task(group) for group in _batches(level)]
+    return level[0]
+
+
+def _batches(items: list[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(items), _FAN_IN):
+        yield items[start : start + _FAN_IN]

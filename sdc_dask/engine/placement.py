@@ -1,0 +1,109 @@
+"""Where the records of one frame go: their blocks, and the partition of every block."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, is_dask, map_reduce
+
+# A partition of routed records: a worker holds a few copies of one while it works on it.
+TARGET_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Blocks of a frame. A fused leaf that was cut needs the ranks of its records."""
+
+    blocks: Blocks
+    counts: NDArray[np.int64]  # by fused leaf, in this frame
+    rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by fused leaf
+
+    def block_of(
+        self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Tell the block of every record of a partition."""
+        fused = self.blocks.fused_of(part, values)
+        parts = parts_of(self.counts, self.blocks)
+        block = (np.cumsum(parts) - parts)[fused]
+        cut = np.flatnonzero(parts[fused] > 1)
+        if len(cut):
+            leaf = fused[cut]
+            rank = self.rank_start[number][leaf] + pd.Series(leaf).groupby(leaf).cumcount()
+            block[cut] += rank.to_numpy() * parts[leaf] // self.counts[leaf]
+        return block
+
+    @property
+    def block_counts(self) -> NDArray[np.int64]:
+        """Records by block."""
+        return cut_counts(self.counts, self.blocks)
+
+    def divisions(self, n_partitions: int) -> list[int]:
+        """Pack blocks into partitions: the first block of every partition, and the last block.
+
+        Blocks keep their order and are never split. Partitions have about the same number of
+        records, and at most what TARGET_BYTES holds unless one block has more.
+        """
+        counts = self.block_counts
+        row_bytes = 8 * (len(self.blocks.columns) + 2)
+        wanted = max(n_partitions, -(-int(counts.sum()) * row_bytes // TARGET_BYTES))
+        share = max(1, -(-int(counts.sum()) // wanted))
+        partition = (np.cumsum(counts) - counts) // share
+        first = np.flatnonzero(np.diff(partition, prepend=-1))
+        return [*first.tolist(), len(counts)]
+
+
+def place(frame: Frame, blocks: Blocks, k: int, *, planned_here: bool) -> Placement:
+    """Place the records of a frame into blocks.
+
+    Parameters
+    ----------
+    frame : pandas or Dask DataFrame
+    blocks : Blocks
+    k : int
+        No block may have fewer records.
+    planned_here : bool
+        Whether the blocks were planned for this very frame, so that their counts hold. If not,
+        the records are counted and blocks below k are an error.
+    """
+    needed = blocks.needed()
+    own = blocks._fused_counts()
+    if planned_here and (parts_of(own, blocks) == 1).all():
+        return Placement(blocks, own, {})
+    by_partition = map_reduce(frame[needed], _count_fused, _stack, blocks, list(blocks.columns))
+    counts = np.sum(list(by_partition.values()), axis=0)
+    small = int(((counts > 0) & (counts < k)).sum())
+    if small:
+        raise ValueError(
+            f"{small} of {len(counts)} blocks have fewer than k={k} records of this frame: make "
+            "the blocks from this frame, with this k."
+        )
+    numbers = sorted(by_partition)
+    before = np.cumsum([by_partition[number] for number in numbers], axis=0)
+    rank_start = {
+        number: total - by_partition[number] for number, total in zip(numbers, before, strict=True)
+    }
+    needs_ranks = (parts_of(counts, blocks) > 1).any()
+    return Placement(blocks, counts, rank_start if needs_ranks else {})
+
+
+def _count_fused(
+    part: pd.DataFrame, number: int, blocks: Blocks, columns: list[Hashable]
+) -> dict[int, NDArray[np.int64]]:
+    fused = blocks.fused_of(part, to_float(part, columns))
+    return {number: np.bincount(fused, minlength=int(blocks.fused.max()) + 1)}
+
+
+def _stack(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
+    return {number: counts for part in parts for number, counts in part.items()}
+
+
+def partitions_of(frame: Frame) -> int:
+    """Return the number of partitions of a frame."""
+    return frame.npartitions if is_dask(frame) else 1

@@ -1,0 +1,166 @@
+"""The first pass: what there is in the columns, and whether it can be masked at all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.columns import LARGEST_EXACT, count_inexact, to_float
+from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
+from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.kernels.exact import ExactSum, exact_sum
+
+
+@dataclass(frozen=True)
+class ColumnScan:
+    """Counts, bounds and exact sums of one column."""
+
+    missing: int
+    infinite: int
+    inexact: int
+    low: float
+    high: float
+    sums: ExactSum
+
+    @classmethod
+    def of(cls, column: pd.Series, values: NDArray[np.float64]) -> ColumnScan:
+        """Scan one column of a partition."""
+        present = values[~np.isnan(values)]
+        finite = present[np.isfinite(present)]
+        return cls(
+            len(values) - len(present),
+            len(present) - len(finite),
+            count_inexact(column),
+            # Adding 0.0 makes a negative zero positive: bounds do not depend on which came first.
+            finite.min(initial=np.inf) + 0.0,
+            finite.max(initial=-np.inf) + 0.0,
+            exact_sum(finite),
+        )
+
+    def __add__(self, other: ColumnScan) -> ColumnScan:
+        return ColumnScan(
+            self.missing + other.missing,
+            self.infinite + other.infinite,
+            self.inexact + other.inexact,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.sums + other.sums,
+        )
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass tells of a frame: rows by partition, columns, strata by rule."""
+
+    rows: tuple[int, ...]
+    columns: dict[Hashable, ColumnScan]
+    strata_counts: tuple[pd.DataFrame, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return sum(self.rows)
+
+    def check(self, missing: str) -> None:
+        """Raise ValueError if values cannot be masked; say where and how many, show none."""
+        _raise_if(
+            {name: column.infinite for name, column in self.columns.items()},
+            "infinite values",
+            "Replace them by finite values or drop those records first.",
+        )
+        _raise_if(
+            {name: column.inexact for name, column in self.columns.items()},
+            f"integers beyond {LARGEST_EXACT}, which float64 cannot hold exactly",
+            "Leave identifiers out of `columns`, or rescale the values first.",
+        )
+        cells = {name: column.missing for name, column in self.columns.items()}
+        if missing == "error":
+            _raise_if(
+                cells,
+                "missing cells",
+                "Fill or drop them first, or pass missing='separate' to group records by their "
+                "pattern of missing cells.",
+            )
+        empty = [name for name, count in cells.items() if count == self.n]
+        if empty:
+            raise ValueError(
+                f"columns without any value: {_names(empty)}. Leave them out of `columns`."
+            )
+
+    def bounds(
+        self, columns: Sequence[Hashable]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return smallest and largest values."""
+        scans = [self.columns[column] for column in columns]
+        return np.array([scan.low for scan in scans]), np.array([scan.high for scan in scans])
+
+    def coordinates(self, columns: Sequence[Hashable], *, standardize: bool) -> Coordinates:
+        """Return the coordinates in which distances between these columns are measured."""
+        sums = [self.columns[column].sums for column in columns]
+        return Coordinates.of(
+            *self.bounds(columns),
+            np.array([each.mean for each in sums]),
+            np.array([each.deviation for each in sums]),
+            standardize=standardize,
+        )
+
+    def strata(self, rules: Sequence[StrataRule]) -> list[Strata]:
+        """Return the strata of the rules that were scanned."""
+        return [
+            rule.strata(counts) for rule, counts in zip(rules, self.strata_counts, strict=True)
+        ]
+
+
+def scan(frame: Frame, columns: Sequence[Hashable], rules: Sequence[StrataRule]) -> Scan:
+    """Scan columns and count strata, in one pass over the data.
+
+    Parameters
+    ----------
+    frame : pandas or Dask DataFrame
+    columns : sequence
+        Numeric columns.
+    rules : sequence of StrataRule
+        One for each group of columns.
+    """
+    needed = list(dict.fromkeys([*columns, *(name for rule in rules for name in rule.by)]))
+    return map_reduce(frame[needed], _scan_partition, _merge, list(columns), list(rules))
+
+
+def _scan_partition(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], rules: list[StrataRule]
+) -> Scan:
+    scans = {
+        column: ColumnScan.of(part[column], to_float(part, [column])[:, 0]) for column in columns
+    }
+    return Scan((len(part),), scans, tuple(rule.count(part) for rule in rules))
+
+
+def _merge(parts: list[Scan]) -> Scan:
+    columns = dict(parts[0].columns)
+    for part in parts[1:]:
+        for name, column in part.columns.items():
+            columns[name] += column
+    return Scan(
+        tuple(rows for part in parts for rows in part.rows),
+        columns,
+        tuple(
+            merge_counts(list(counts))
+            for counts in zip(*(part.strata_counts for part in parts), strict=True)
+        ),
+    )
+
+
+def _raise_if(counts: dict[Hashable, int], what: str, advice: str) -> None:
+    found = {name: count for name, count in counts.items() if count}
+    if found:
+        listed = ", ".join(f"{name!r} ({count})" for name, count in found.items())
+        raise ValueError(f"{what} in columns: {listed}. {advice}")
+
+
+def _names(columns: Sequence[Hashable]) -> str:
+    return ", ".join(repr(column) for column in columns)

@@ -1,0 +1,1 @@
+"""Masking methods: one module a method, from the values of blocks to their masked values."""

@@ -1,0 +1,170 @@
+"""Microaggregation: records form groups of at least k, and every record becomes its centroid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.placement import Placement, place
+from sdc_dask.engine.route import put_back, there, there_and_back
+from sdc_dask.engine.scan import Scan, scan
+from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.kernels.groups import replace_by_centroids
+from sdc_dask.kernels.mdav import mdav
+from sdc_dask.masking.auto_block import auto_block
+
+# From the coordinates of a block and k to the group of every record.
+Grouping = Callable[[NDArray[np.float64], int], NDArray[np.int64]]
+
+METHODS: dict[str, Grouping] = {"mdav": mdav}
+
+
+@dataclass(frozen=True)
+class MaskByCentroids:
+    """Group the records of every block and replace them by the centroids of their groups."""
+
+    method: str
+    k: int
+    coordinates: Coordinates
+
+    def __call__(
+        self, values: NDArray[np.float64], bounds: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Mask blocks: the records from one bound to the next, in row order."""
+        group = METHODS[self.method]
+        values = self.coordinates.shrink(values)
+        points = self.coordinates.of_shrunk(values)
+        labels = np.empty(len(values), np.int64)
+        groups = 0
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+            block = group(points[begin:end], self.k)
+            labels[begin:end] = block + groups
+            groups += int(block.max()) + 1
+        replace_by_centroids(values, labels)
+        values = self.coordinates.grow(values)
+        # One bit pattern for all missing cells, whatever they were.
+        values[np.isnan(values)] = np.nan
+        return values
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a microaggregation, checked."""
+
+    groups: tuple[tuple[Hashable, ...], ...]
+    k: int
+    method: str
+    blocking: str | Blocks | None
+    max_block: int | str
+    standardize: bool
+    by: tuple[Hashable, ...]
+    missing: str
+    keep_order: bool
+
+    @property
+    def columns(self) -> list[Hashable]:
+        """All columns that are masked."""
+        return [column for group in self.groups for column in group]
+
+    def rules(self) -> list[StrataRule]:
+        """Strata of every group of columns."""
+        return [
+            StrataRule(self.by, group if self.missing == "separate" else ())
+            for group in self.groups
+        ]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A microaggregation that is planned for a frame: what remains is to move and to mask."""
+
+    request: Request
+    scan: Scan
+    placements: tuple[Placement, ...]
+    masks: tuple[MaskByCentroids, ...]
+
+
+def plan(frame: Frame, request: Request) -> Plan:
+    """Scan a frame and plan its blocks: all passes over the data that come before masking."""
+    rules = request.rules()
+    scanned = scan(frame, request.columns, rules)
+    _check_counts(scanned.n, request.k)
+    scanned.check(request.missing)
+    placements, masks = [], []
+    for group, strata in zip(request.groups, scanned.strata(rules), strict=True):
+        _check_strata(strata, request.k)
+        coordinates = scanned.coordinates(group, standardize=request.standardize)
+        blocks = request.blocking
+        planned_here = not isinstance(blocks, Blocks)
+        if planned_here:
+            blocks = plan_group(frame, scanned, strata, group, coordinates, request)
+        placements.append(place(frame, blocks, request.k, planned_here=planned_here))
+        masks.append(MaskByCentroids(request.method, request.k, coordinates))
+    return Plan(request, scanned, tuple(placements), tuple(masks))
+
+
+def plan_group(
+    frame: Frame,
+    scanned: Scan,
+    strata: Strata,
+    group: Sequence[Hashable],
+    coordinates: Coordinates,
+    request: Request,
+) -> Blocks:
+    """Plan the blocks of one group of columns."""
+    max_block = request.max_block
+    if max_block == "auto":
+        max_block = auto_block(scanned.n, len(group), request.k)
+    return plan_blocks(
+        frame,
+        scanned,
+        strata,
+        group,
+        coordinates,
+        k=request.k,
+        max_block=max_block,
+        method=request.blocking or WHOLE,
+    )
+
+
+def mask_columns(frame: Frame, planned: Plan) -> list[Frame]:
+    """Return the masked columns of every group, in the order of the frame."""
+    return [
+        there_and_back(frame, placement, mask)
+        for placement, mask in zip(planned.placements, planned.masks, strict=True)
+    ]
+
+
+def microaggregate(frame: Frame, request: Request) -> Frame:
+    """Plan, and return the masked frame: lazily if the frame is a Dask frame."""
+    planned = plan(frame, request)
+    if not request.keep_order:
+        return there(frame, planned.placements[0], planned.masks[0])
+    return put_back(frame, mask_columns(frame, planned), list(request.groups))
+
+
+def _check_counts(n: int, k: int) -> None:
+    if n == 0:
+        raise ValueError("the frame has no records: there is nothing to mask.")
+    if n < k:
+        raise ValueError(
+            f"the frame has {n} records, fewer than k={k}: no group of k can be formed. "
+            "Use a smaller k or more records."
+        )
+
+
+def _check_strata(strata: Strata, k: int) -> None:
+    small = int((strata.counts < k).sum())
+    if small:
+        what = "values of `by` or patterns of missing cells"
+        raise ValueError(
+            f"{small} of {len(strata)} strata ({what}) have fewer than k={k} records, the "
+            f"smallest {strata.counts.min()}. Merge rare values, drop those records, or use a "
+            "smaller k."
+        )

@@ -1,0 +1,1 @@
+"""What masked data still reveals."""

@@ -1,0 +1,1 @@
+"""What masking costs: how far the masked data is from the original."""
