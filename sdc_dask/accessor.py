@@ -13,74 +13,11 @@ from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
 from sdc_dask.masking import microaggregation as ma
+from sdc_dask.masking.request import microaggregation_request
+from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.utility.sse import SSE, sse
 
 Columns = Sequence[Hashable] | Sequence[Sequence[Hashable]]
-
-
-def microaggregation_request(
-    frame: Frame,
-    columns: Any,
-    k: Any,
-    *,
-    method: Any = "mdav",
-    blocking: Any = "tree",
-    max_block: Any = "auto",
-    standardize: Any = True,
-    by: Any = None,
-    missing: Any = "error",
-    keep_order: Any = True,
-) -> ma.Request:
-    """Check the arguments of a microaggregation against the frame's columns and dtypes."""
-    k = arguments.whole_number(k, "k", 2)
-    groups = arguments.column_groups(frame, columns)
-    strata = arguments.strata_columns(frame, by, groups)
-    arguments.one_of(method, "method", ma.METHODS)
-    arguments.one_of(missing, "missing", ["error", "separate"])
-    keep_order = arguments.flag(keep_order, "keep_order")
-    if not keep_order and len(groups) > 1:
-        raise ValueError(
-            f"keep_order=False takes one group of columns, received {len(groups)}: rows cannot be "
-            "in the order of several groups' blocks. Use keep_order=True."
-        )
-    request = ma.Request(
-        groups,
-        k,
-        method,
-        blocking,
-        arguments.block_size(max_block, k),
-        arguments.flag(standardize, "standardize"),
-        strata,
-        missing,
-        keep_order,
-    )
-    if isinstance(blocking, Blocks):
-        _check_reuse(blocking, request)
-    elif blocking is None:
-        if max_block != "auto":
-            raise ValueError("max_block has no meaning with blocking=None: leave it out.")
-    else:
-        arguments.one_of(blocking, "blocking", [*BLOCKINGS, None])
-    return request
-
-
-def _check_reuse(blocks: Blocks, request: ma.Request) -> None:
-    if len(request.groups) > 1 or request.groups[0] != blocks.columns:
-        raise ValueError(
-            "blocking= has blocks of other columns: pass the columns that the blocks were made "
-            "of, in that order, as one group."
-        )
-    if request.max_block != "auto":
-        raise ValueError("max_block has no meaning with blocks that are made: leave it out.")
-    if request.k > blocks.k:
-        raise ValueError(
-            f"the blocks were made for k={blocks.k}, received k={request.k}: make them again with "
-            "this k."
-        )
-    if request.rules()[0] != blocks.strata.rule:
-        raise ValueError(
-            "`by` and `missing` must be those that the blocks were made with: pass the same, or "
-            "make the blocks again."
-        )
 
 
 @register_dataframe_accessor("sdc")
@@ -147,3 +84,18 @@ class SdcAccessor:
             keep_order=keep_order,
         )
         return ma.microaggregate(self._frame, request)
+
+    def sse(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> SSE:
+        """Measure SSE."""
+        return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+
+    def anonymity(self, columns: Sequence[Hashable], k: int | None = None) -> Anonymity:
+        """Count classes."""
+        meta = arguments.unique_columns(self._frame)
+        names = arguments.name_list(columns, "columns")
+        if not names:
+            raise ValueError("columns is empty: name the columns whose equal records are counted.")
+        arguments.existing(meta, names, "columns")
+        if k is not None:
+            k = arguments.whole_number(k, "k", 1)
+        return anonymity(self._frame, names, k)

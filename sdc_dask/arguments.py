@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from sdc_dask.engine.columns import check_numeric
-from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.engine.columns import check_numeric, is_numeric
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -134,6 +134,37 @@ def strata_columns(
         )
     if len(set(names)) < len(names):
         raise ValueError(f"by names a column more than once: {_names(names)}.")
+    return names
+
+
+def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
+    """Return the numeric columns in which two frames are compared row by row."""
+    if type(original) is not type(masked):
+        raise TypeError(
+            f"masked must be a frame of the kind of the original, received "
+            f"{type(masked).__name__}: compare pandas with pandas, or Dask with Dask."
+        )
+    if is_dask(original) and original.npartitions != masked.npartitions:
+        raise ValueError(
+            f"the masked frame has {masked.npartitions} partitions, the original "
+            f"{original.npartitions}: rows can be compared only partition by partition. "
+            "Repartition one of them to the divisions of the other."
+        )
+    meta, other = unique_columns(original), unique_columns(masked)
+    if columns is None:
+        names = tuple(
+            column
+            for column in meta.columns
+            if is_numeric(meta[column].dtype) and column in other.columns
+        )
+    else:
+        names = name_list(columns, "columns")
+    if not names:
+        raise ValueError("columns is empty: name numeric columns that both frames have.")
+    existing(meta, names, "columns")
+    existing(other, names, "columns")
+    check_numeric(meta, names)
+    check_numeric(other, names)
     return names
 
 

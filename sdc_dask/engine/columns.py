@@ -16,14 +16,15 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable]) -> None:
     """Raise TypeError unless every column holds real numbers."""
     for column in columns:
         dtype = meta[column].dtype
-        if not _is_numeric(dtype):
+        if not is_numeric(dtype):
             raise TypeError(
-                f"column {column!r} has dtype {dtype}, which cannot be microaggregated: "
+                f"column {column!r} has dtype {dtype}, which is no real number: "
                 f"{_advice(dtype)}"
             )
 
 
-def _is_numeric(dtype: object) -> bool:
+def is_numeric(dtype: object) -> bool:
+    """Whether a dtype holds real numbers that a mean makes sense of."""
     if isinstance(dtype, pd.ArrowDtype):
         arrow = dtype.pyarrow_dtype
         return pa.types.is_integer(arrow) or pa.types.is_floating(arrow)

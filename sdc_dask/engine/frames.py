@@ -9,6 +9,7 @@ import dask
 import dask.dataframe as dd
 import pandas as pd
 from dask.delayed import Delayed, delayed
+from distributed import default_client
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 
@@ -23,6 +24,34 @@ def is_dask(frame: Frame) -> bool:
 def meta_of(frame: Frame) -> pd.DataFrame:
     """Return an empty pandas frame with the columns, dtypes and index of a frame."""
     return frame._meta if is_dask(frame) else frame.iloc[:0]
+
+
+def on_cluster() -> bool:
+    """Whether computations go to a distributed scheduler."""
+    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
+        return False
+    try:
+        default_client()
+    except ValueError:
+        return False
+    return True
+
+
+def partitions(frame: dd.DataFrame) -> list[Delayed]:
+    """Return the partitions of a Dask frame, the same ones for every choice of its columns.
+
+    Dask's optimizer merges the partitions of a file that few columns are read of, so that row
+    positions of one pass would not be those of the next. Simplifying alone pushes projections
+    and filters into the reading, and merges nothing.
+    """
+    return frame.simplify().to_delayed(optimize_graph=False)
+
+
+def fix_partitions(frame: dd.DataFrame) -> dd.DataFrame:
+    """Return the frame with its partitions made fast, as :func:`partitions` has them."""
+    parts = partitions(frame)
+    divisions = frame.divisions if len(parts) == frame.npartitions else None
+    return dd.from_delayed(parts, meta=frame._meta, divisions=divisions, verify_meta=False)
 
 
 def map_reduce(
@@ -72,7 +101,7 @@ def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: An
     """Return one Delayed object a partition: ``chunk(*partitions, number, *args)``."""
     shared = [delayed(arg, pure=False, traverse=False) for arg in args]
     task = delayed(chunk, pure=False)
-    parts = zip(*(frame.to_delayed() for frame in frames), strict=True)
+    parts = zip(*(partitions(frame) for frame in frames), strict=True)
     return [task(*part, number, *shared) for number, part in enumerate(parts)]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.frames import Frame, is_dask, map_reduce
+from sdc_dask.engine.frames import Frame, map_reduce
 
 # A partition of routed records: a worker holds a few copies of one while it works on it.
 TARGET_BYTES = 32 * 2**20
@@ -102,8 +102,3 @@ def _count_fused(
 
 def _stack(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
     return {number: counts for part in parts for number, counts in part.items()}
-
-
-def partitions_of(frame: Frame) -> int:
-    """Return the number of partitions of a frame."""
-    return frame.npartitions if is_dask(frame) else 1

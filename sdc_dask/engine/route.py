@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from distributed import default_client
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import replace_columns, to_float
-from sdc_dask.engine.frames import Frame, is_dask, map_partitions, meta_of
+from sdc_dask.engine.frames import (
+    Frame,
+    fix_partitions,
+    is_dask,
+    map_partitions,
+    meta_of,
+    on_cluster,
+)
 from sdc_dask.engine.placement import Placement
 
 POSITION_BITS = 40
@@ -46,10 +51,10 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
         return _come_home(_mask_partition(_depart(frame, 0, placement), mask))
     meta = _depart(meta_of(frame), 0, placement)
     parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
-    there = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement, frame)
+    there = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement)
     values_meta = meta.drop(columns="block")
     masked = there.map_partitions(_mask_partition, mask, meta=values_meta)
-    back = _route(masked, "row", [i << POSITION_BITS for i in range(frame.npartitions + 1)])
+    back = _route(masked, "row", [i << POSITION_BITS for i in range(len(parts) + 1)])
     return back.map_partitions(_come_home, meta=values_meta.drop(columns="row"))
 
 
@@ -70,7 +75,7 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
         return _stay(_depart_whole(frame, 0, placement), placement, mask, result_meta)
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
-    at_blocks = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement, frame)
+    at_blocks = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement)
     return at_blocks.map_partitions(_stay, placement, mask, result_meta, meta=result_meta)
 
 
@@ -88,7 +93,7 @@ def put_back(frame: Frame, masked: list[Frame], groups: list[tuple[Hashable, ...
     if not is_dask(frame):
         return _put_back_partition(frame, *masked, groups=groups)
     empty = [meta_of(part) for part in masked]
-    return frame.map_partitions(
+    return fix_partitions(frame).map_partitions(
         _put_back_partition,
         *masked,
         groups=groups,
@@ -127,36 +132,25 @@ def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.D
     for position, column in enumerate(part.columns):
         if column not in masked:
             routed[f"c{position}"] = part[column]
-    routed.index.names = [f"i{level}" for level in range(part.index.nlevels)]
-    return routed.reset_index()
+    for level in range(part.index.nlevels):
+        routed[f"i{level}"] = part.index.get_level_values(level)
+    return routed.reset_index(drop=True)
 
 
-def _at_blocks(routed: dd.DataFrame, placement: Placement, frame: dd.DataFrame) -> dd.DataFrame:
+def _at_blocks(routed: dd.DataFrame, placement: Placement) -> dd.DataFrame:
     """Shuffle routed rows to the partitions of their blocks."""
-    return _route(routed, "block", placement.divisions(frame.npartitions))
+    return _route(routed, "block", placement.divisions(routed.npartitions))
 
 
 def _route(routed: dd.DataFrame, key: str, divisions: list[int]) -> dd.DataFrame:
-    """Shuffle rows into partitions of known, integer divisions of a key."""
-    method = "p2p" if _on_cluster() else "tasks"
+    """Shuffle rows into partitions by known divisions of the first column, an integer."""
+    method = "p2p" if on_cluster() else "tasks"
     moved = routed.set_index(key, divisions=divisions, shuffle_method=method)
-    return moved.map_partitions(_reset_key, key, meta=meta_of(routed))
+    return moved.map_partitions(_reset_index, meta=meta_of(routed))
 
 
-def _reset_key(part: pd.DataFrame, key: str) -> pd.DataFrame:
-    part = part.reset_index()
-    return part[[key, *(column for column in part.columns if column != key)]]
-
-
-def _on_cluster() -> bool:
-    """Whether computations go to a distributed scheduler."""
-    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
-        return False
-    try:
-        default_client()
-    except ValueError:
-        return False
-    return True
+def _reset_index(part: pd.DataFrame) -> pd.DataFrame:
+    return part.reset_index()
 
 
 def _mask_partition(routed: pd.DataFrame, mask: MaskBlocks) -> pd.DataFrame:

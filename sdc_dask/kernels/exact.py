@@ -48,10 +48,14 @@ class ExactSum:
         return self.total / (self.n << _UNIT)
 
     @property
+    def spread(self) -> int:
+        """n^2 times the population variance: n sum(x^2) - sum(x)^2, in units of 2**-2148."""
+        return self.n * self.squares - self.total * self.total
+
+    @property
     def deviation(self) -> float:
         """Population standard deviation, whatever the squares would overflow or underflow to."""
-        # n^2 var = n sum(x^2) - sum(x)^2, in units of 2**-2148.
-        spread = self.n * self.squares - self.total * self.total
+        spread = self.spread
         if spread == 0:
             return 0.0
         # An even power of two brings the ratio into the range of float64, and out after the root.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +13,12 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.route import put_back, there, there_and_back
 from sdc_dask.engine.scan import Scan, scan
-from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import replace_by_centroids
-from sdc_dask.kernels.mdav import mdav
 from sdc_dask.masking.auto_block import auto_block
-
-# From the coordinates of a block and k to the group of every record.
-Grouping = Callable[[NDArray[np.float64], int], NDArray[np.int64]]
-
-METHODS: dict[str, Grouping] = {"mdav": mdav}
-
+from sdc_dask.masking.methods import METHODS
+from sdc_dask.masking.request import Request
 
 @dataclass(frozen=True)
 class MaskByCentroids:
@@ -51,33 +46,6 @@ class MaskByCentroids:
         # One bit pattern for all missing cells, whatever they were.
         values[np.isnan(values)] = np.nan
         return values
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a microaggregation, checked."""
-
-    groups: tuple[tuple[Hashable, ...], ...]
-    k: int
-    method: str
-    blocking: str | Blocks | None
-    max_block: int | str
-    standardize: bool
-    by: tuple[Hashable, ...]
-    missing: str
-    keep_order: bool
-
-    @property
-    def columns(self) -> list[Hashable]:
-        """All columns that are masked."""
-        return [column for group in self.groups for column in group]
-
-    def rules(self) -> list[StrataRule]:
-        """Strata of every group of columns."""
-        return [
-            StrataRule(self.by, group if self.missing == "separate" else ())
-            for group in self.groups
-        ]
 
 
 @dataclass(frozen=True)

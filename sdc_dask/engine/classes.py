@@ -1,0 +1,93 @@
+"""Classes of equal records of a frame, counted over all partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from dask.delayed import Delayed, delayed
+from numpy.typing import NDArray
+
+from sdc_dask.engine.frames import merge_tree
+from sdc_dask.kernels.classes import ClassCounts, count_keys, merge_classes, record_keys
+
+_MISSING = np.uint64(0xA0761D6478BD642F)
+_HASH_KEYS = ("sdc_dask_first__", "sdc_dask_second_")
+
+
+@dataclass(frozen=True)
+class ClassSizes:
+    """How many classes have how many records."""
+
+    sizes: NDArray[np.int64]
+    classes: NDArray[np.int64]  # by size
+
+
+def partition_classes(part: pd.DataFrame, columns: Sequence[Hashable]) -> ClassCounts:
+    """Count the classes of equal records of one partition. Numbers are compared by bits."""
+    first = np.empty((len(part), len(columns)), np.uint64)
+    second = np.empty_like(first)
+    for j, column in enumerate(columns):
+        first[:, j], second[:, j] = _cell_bits(part[column])
+    return count_keys(record_keys(first, second))
+
+
+def class_sizes(counts: ClassCounts) -> ClassSizes:
+    """Reduce classes to the distribution of their sizes."""
+    return ClassSizes(*np.unique(counts.counts, return_counts=True))
+
+
+def merge_sizes(parts: Sequence[ClassSizes]) -> ClassSizes:
+    """Add up distributions of disjoint sets of classes."""
+    sizes = np.concatenate([part.sizes for part in parts])
+    classes = np.concatenate([part.classes for part in parts])
+    unique, inverse = np.unique(sizes, return_inverse=True)
+    total = np.zeros(len(unique), np.int64)
+    np.add.at(total, inverse, classes)
+    return ClassSizes(unique, total)
+
+
+def lazy_class_sizes(partials: list[Delayed]) -> Delayed:
+    """Merge the classes of many partitions, a range of keys at a time.
+
+    No task holds more than a range of all classes: their number may be a large part of the
+    number of records.
+    """
+    buckets = min(256, -(-len(partials) // 8))
+    take = delayed(ClassCounts.bucket, pure=False)
+    merged = []
+    for number in range(buckets):
+        pieces = [take(partial, number, buckets) for partial in partials]
+        merged.append(delayed(class_sizes, pure=False)(merge_tree(pieces, merge_classes)))
+    return merge_tree(merged, merge_sizes)
+
+
+def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return two words for every cell, equal for equal cells; the same twice if one says all."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "f":
+        bits = np.ascontiguousarray(column.to_numpy(np.float64)).view(np.uint64)
+        return bits, bits
+    missing = column.isna().to_numpy()
+    if isinstance(dtype, np.dtype) and dtype.kind in "iubmM":
+        bits = column.to_numpy()
+        bits = bits.view(np.int64) if dtype.kind in "mM" else bits
+        words = (bits.astype(np.uint64),) * 2
+    elif pd.api.types.is_float_dtype(dtype):
+        values = column.to_numpy(dtype="float64", na_value=np.nan)
+        words = (np.ascontiguousarray(values).view(np.uint64),) * 2
+    elif pd.api.types.is_integer_dtype(dtype):
+        signed = not pd.api.types.is_unsigned_integer_dtype(dtype)
+        kind = np.int64 if signed else np.uint64
+        words = (column.to_numpy(dtype=kind, na_value=0).view(np.uint64),) * 2
+    else:
+        # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance.
+        words = tuple(
+            pd.util.hash_pandas_object(column, index=False, hash_key=key).to_numpy(np.uint64)
+            for key in _HASH_KEYS
+        )
+    if missing.any():
+        words = tuple(np.where(missing, _MISSING, word) for word in words)
+    return words

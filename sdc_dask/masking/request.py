@@ -1,0 +1,107 @@
+"""What is asked of a microaggregation, checked before any data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from sdc_dask import arguments
+from sdc_dask.engine.blocks import METHODS as BLOCKINGS
+from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.strata import StrataRule
+from sdc_dask.masking.methods import METHODS
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of a microaggregation."""
+
+    groups: tuple[tuple[Hashable, ...], ...]
+    k: int
+    method: str
+    blocking: str | Blocks | None
+    max_block: int | str
+    standardize: bool
+    by: tuple[Hashable, ...]
+    missing: str
+    keep_order: bool
+
+    @property
+    def columns(self) -> list[Hashable]:
+        """All columns that are masked."""
+        return [column for group in self.groups for column in group]
+
+    def rules(self) -> list[StrataRule]:
+        """Strata of every group of columns."""
+        return [
+            StrataRule(self.by, group if self.missing == "separate" else ())
+            for group in self.groups
+        ]
+
+
+def microaggregation_request(
+    frame: Frame,
+    columns: Any,
+    k: Any,
+    *,
+    method: Any = "mdav",
+    blocking: Any = "tree",
+    max_block: Any = "auto",
+    standardize: Any = True,
+    by: Any = None,
+    missing: Any = "error",
+    keep_order: Any = True,
+) -> Request:
+    """Check the arguments of a microaggregation against the frame's columns and dtypes."""
+    k = arguments.whole_number(k, "k", 2)
+    groups = arguments.column_groups(frame, columns)
+    strata = arguments.strata_columns(frame, by, groups)
+    arguments.one_of(method, "method", METHODS)
+    arguments.one_of(missing, "missing", ["error", "separate"])
+    keep_order = arguments.flag(keep_order, "keep_order")
+    if not keep_order and len(groups) > 1:
+        raise ValueError(
+            f"keep_order=False takes one group of columns, received {len(groups)}: rows cannot be "
+            "in the order of several groups' blocks. Use keep_order=True."
+        )
+    request = Request(
+        groups,
+        k,
+        method,
+        blocking,
+        arguments.block_size(max_block, k),
+        arguments.flag(standardize, "standardize"),
+        strata,
+        missing,
+        keep_order,
+    )
+    if isinstance(blocking, Blocks):
+        _check_reuse(blocking, request)
+    elif blocking is None:
+        if max_block != "auto":
+            raise ValueError("max_block has no meaning with blocking=None: leave it out.")
+    else:
+        arguments.one_of(blocking, "blocking", [*BLOCKINGS, None])
+    return request
+
+
+def _check_reuse(blocks: Blocks, request: Request) -> None:
+    if len(request.groups) > 1 or request.groups[0] != blocks.columns:
+        raise ValueError(
+            "blocking= has blocks of other columns: pass the columns that the blocks were made "
+            "of, in that order, as one group."
+        )
+    if request.max_block != "auto":
+        raise ValueError("max_block has no meaning with blocks that are made: leave it out.")
+    if request.k > blocks.k:
+        raise ValueError(
+            f"the blocks were made for k={blocks.k}, received k={request.k}: make them again with "
+            "this k."
+        )
+    if request.rules()[0] != blocks.strata.rule:
+        raise ValueError(
+            "`by` and `missing` must be those that the blocks were made with: pass the same, or "
+            "make the blocks again."
+        )

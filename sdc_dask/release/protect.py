@@ -1,0 +1,290 @@
+"""Protect a data set from parquet to parquet: complete and checked, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from dask.delayed import Delayed, delayed
+
+from sdc_dask import arguments
+from sdc_dask.engine.classes import lazy_class_sizes
+from sdc_dask.engine.frames import merge_tree
+from sdc_dask.masking import microaggregation as ma
+from sdc_dask.masking.request import Request, microaggregation_request
+from sdc_dask.release.progress import compute, say
+from sdc_dask.release.source import Source, open_source
+from sdc_dask.release.summary import Summary
+from sdc_dask.release.write import Layout, Written, write_piece
+from sdc_dask.risk.anonymity import Anonymity, of_sizes
+from sdc_dask.utility.sse import SSE, merge_squares, of_squares
+
+
+def protect(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    columns: Sequence[str] | Sequence[Sequence[str]],
+    k: int,
+    *,
+    method: str = "mdav",
+    blocking: str | None = "tree",
+    max_block: int | str = "auto",
+    standardize: bool = True,
+    by: str | Sequence[str] | None = None,
+    missing: str = "error",
+    drop: str | Sequence[str] | None = None,
+    replace: bool = False,
+    progress: bool | None = None,
+) -> Summary:
+    """Microaggregate a parquet data set into another one that is checked before it appears.
+
+    The work runs where Dask runs it: on the current ``distributed`` client if there is one, else
+    on threads. Files are written into a hidden directory beside the target, read again, and
+    compared: untouched columns must be as they were, every row must be there, and every class of
+    equal records must have at least k. Only then the directory gets the name of the target. If
+    anything fails, there is no target.
+
+    Parameters
+    ----------
+    source : path
+        A parquet file, or a directory of parquet files with one schema.
+    target : path
+        The directory to make. Row order is that of the source, one file a piece of it.
+    columns : list of str, or list of lists of str
+        The columns to mask: one group, or several that are masked each on its own.
+    k : int
+        Smallest group.
+    method, blocking, max_block, standardize, by, missing
+        As in :meth:`microaggregate <sdc_dask.SdcAccessor.microaggregate>`.
+    drop : str or list of str, optional
+        Columns that are not written, for instance direct identifiers. All columns that are
+        neither masked nor dropped are written as they are, an index that was stored too.
+    replace : bool, default False
+        Whether a target that exists is replaced, once the new one is checked.
+    progress : bool, optional
+        Show stages and a bar; by default on a terminal.
+
+    Returns
+    -------
+    Summary
+        Rows, blocks, groups, the k that was reached, SSE / SST, seconds by stage.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, sdc_dask
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> sdc_dask.datasets.survey(2_000, seed=1).to_parquet(folder / "survey")
+    >>> summary = sdc_dask.protect(
+    ...     folder / "survey", folder / "release", ["income", "wealth", "age"], k=5, drop="person"
+    ... )
+    >>> summary.rows, summary.anonymity[0].k_min >= 5
+    (2000, True)
+    """
+    source, target = Path(source), Path(target)
+    arguments.flag(replace, "replace")
+    show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
+    _check_paths(source, target, replace)
+    opened = open_source(source)
+    everything = pd.DataFrame(columns=opened.schema.names)
+    dropped = arguments.name_list(drop, "drop")
+    arguments.existing(everything, dropped, "drop")
+    strata = arguments.name_list(by, "by")
+    arguments.existing(everything, strata, "by")
+    frame = opened.frame(_named(columns, everything), strata)
+    request = microaggregation_request(
+        frame,
+        columns,
+        k,
+        method=method,
+        blocking=blocking,
+        max_block=max_block,
+        standardize=standardize,
+        by=strata,
+        missing=missing,
+    )
+    both = [name for name in dropped if name in request.columns]
+    if both:
+        raise ValueError(
+            f"drop names columns that are masked: {', '.join(both)}. A column is masked or dropped."
+        )
+    layout = Layout.of(opened.schema, request.groups, request.by, dropped)
+
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "plan"):
+        say("Scanning the data and planning blocks", show)
+        planned = ma.plan(frame, request)
+    with _written_beside(target, replace) as directory:
+        with _timed(seconds, "mask and write"):
+            say("Masking, writing and checking files", show)
+            task = _write_all(opened, ma.mask_columns(frame, planned), layout, directory)
+            files, squares, sizes = compute(task, show)
+        with _timed(seconds, "verify"):
+            loss = of_squares(*squares)
+            reached = tuple(of_sizes(each, request.k) for each in sizes)
+            _verify(directory, files, opened, reached, request)
+    return _summary(target, opened, planned, layout, dropped, files, reached, loss, seconds)
+
+
+def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
+    """Return the names in a list or a list of lists; the request checks the rest."""
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise TypeError(
+            "columns must be a list of names, or a list of lists of names, received "
+            f"{type(columns).__name__}."
+        )
+    names = [
+        name for each in columns for name in ([each] if isinstance(each, str) else list(each))
+    ]
+    arguments.existing(everything, names, "columns")
+    return list(dict.fromkeys(names))
+
+
+def _check_paths(source: Path, target: Path, replace: bool) -> None:
+    inner, outer = target.resolve(), source.resolve()
+    if inner == outer or outer in inner.parents:
+        raise ValueError(
+            f"target {str(target)!r} is the source or lies inside it: choose another directory."
+        )
+    if inner in outer.parents:
+        raise ValueError(
+            f"source {str(source)!r} lies inside the target: choose another target directory."
+        )
+    if target.exists() and not replace:
+        raise FileExistsError(
+            f"target {str(target)!r} exists: choose another name, or replace it with replace=True "
+            "(--replace on the command line)."
+        )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the directory of target {str(target)!r} does not exist: make it.")
+
+
+@contextlib.contextmanager
+def _written_beside(target: Path, replace: bool) -> Iterator[Path]:
+    """Give a hidden directory beside the target that becomes the target, or disappears."""
+    token = uuid.uuid4().hex
+    directory = target.parent / f".{target.name}.{token}.partial"
+    directory.mkdir(mode=0o700)
+    try:
+        yield directory
+        _sync(directory)
+        if replace and target.exists():
+            old = target.parent / f".{target.name}.{token}.old"
+            target.rename(old)
+            try:
+                directory.rename(target)
+            except OSError:
+                old.rename(target)
+                raise
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        else:
+            directory.rename(target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _sync(directory: Path) -> None:
+    """Make names in a directory last."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[stage] = time.perf_counter() - start
+
+
+def _write_all(source: Source, masked: list[Any], layout: Layout, directory: Path) -> Delayed:
+    """Return the task that writes all pieces: their files, sums and sizes of classes."""
+    shared = delayed(layout, pure=False, traverse=False)
+    write = delayed(write_piece, pure=False)
+    parts = zip(*(frame.to_delayed() for frame in masked), strict=True)
+    written = [
+        write(piece, number, str(directory), shared, *columns)
+        for number, (piece, columns) in enumerate(zip(source.pieces, parts, strict=True))
+    ]
+    squares = merge_tree([each.squares for each in written], merge_squares)
+    sizes = [
+        lazy_class_sizes([each.classes[group] for each in written])
+        for group in range(len(layout.groups))
+    ]
+    files = delayed(_files, pure=False)([_file(each) for each in written])
+    return delayed(tuple, pure=False)([files, squares, sizes])
+
+
+def _file(written: Delayed) -> Delayed:
+    return delayed(_describe, pure=False)(written)
+
+
+def _describe(written: Written) -> tuple[str, int, int]:
+    return written.file, written.rows, written.size
+
+
+def _files(files: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    return files
+
+
+def _verify(
+    directory: Path,
+    files: list[tuple[str, int, int]],
+    source: Source,
+    reached: tuple[Anonymity, ...],
+    request: Request,
+) -> None:
+    """Raise RuntimeError unless all rows are there and every class has at least k."""
+    found = {path.name: path.stat().st_size for path in directory.iterdir()}
+    if found != {name: size for name, _, size in files}:
+        raise RuntimeError("files in the output are not those that were written and checked.")
+    rows = sum(count for _, count, _ in files)
+    if rows != source.rows:
+        raise RuntimeError(f"{rows} rows were written of {source.rows} in the source.")
+    for group, each in zip(request.groups, reached, strict=True):
+        if each.rows != rows or each.k_min < request.k:
+            raise RuntimeError(
+                f"the files have a class of {each.k_min} equal records in the columns "
+                f"{', '.join(map(str, group))}, fewer than k={request.k}. Nothing is released."
+            )
+
+
+def _summary(
+    target: Path,
+    source: Source,
+    planned: ma.Plan,
+    layout: Layout,
+    dropped: Sequence[Any],
+    files: list[tuple[str, int, int]],
+    reached: tuple[Anonymity, ...],
+    loss: SSE,
+    seconds: dict[str, float],
+) -> Summary:
+    masked = set(layout.masked)
+    blocks = [placement.blocks for placement in planned.placements]
+    return Summary(
+        target=str(target),
+        rows=source.rows,
+        files=len(files),
+        size=sum(size for _, _, size in files),
+        masked=layout.groups,
+        kept=tuple(name for name in layout.schema.names if name not in masked),
+        dropped=tuple(dropped),
+        by=layout.by,
+        k=planned.request.k,
+        blocks=tuple(len(each) for each in blocks),
+        max_block=tuple(each.max_block for each in blocks),
+        anonymity=reached,
+        sse=loss,
+        seconds=seconds,
+    )

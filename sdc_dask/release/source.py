@@ -1,0 +1,149 @@
+"""Parquet input as a list of pieces: a few row groups of one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dask.dataframe as dd
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# Uncompressed size of a piece: a worker holds it, its copy with new values, and what it re-read.
+PIECE_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of a parquet file: one partition."""
+
+    path: str
+    row_groups: tuple[int, ...]
+    rows: int
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read columns as an Arrow table; all of them by default."""
+        with pq.ParquetFile(self.path) as file:
+            return file.read_row_groups(
+                list(self.row_groups), columns=columns, use_threads=False, use_pandas_metadata=False
+            )
+
+
+@dataclass(frozen=True)
+class Source:
+    """A parquet file, or a directory of parquet files with one schema."""
+
+    path: Path
+    schema: pa.Schema
+    pieces: tuple[Piece, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(piece.rows for piece in self.pieces)
+
+    def frame(self, numbers: Sequence[str], others: Sequence[str]) -> dd.DataFrame:
+        """Return a lazy frame of some columns, one partition a piece.
+
+        Numbers keep their Arrow types, so that integers with missing cells stay integers.
+        """
+        meta = _to_pandas(self.schema.empty_table(), list(numbers), list(others))
+        return dd.from_map(
+            _read_frame,
+            self.pieces,
+            numbers=list(numbers),
+            others=list(others),
+            meta=meta,
+            enforce_metadata=False,
+        )
+
+
+def open_source(path: Path) -> Source:
+    """Look at the files of a source: their schemas and row groups, no data.
+
+    Parameters
+    ----------
+    path : Path
+        A parquet file, or a directory of them; files and directories whose names start with
+        ``_`` or ``.`` are passed over, as everywhere.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"source {str(path)!r} does not exist.")
+    files = _files(path) if path.is_dir() else [path]
+    if not files:
+        raise FileNotFoundError(f"source {str(path)!r} holds no parquet file (*.parquet, *.parq).")
+    schema = None
+    pieces: list[Piece] = []
+    for file in files:
+        metadata = _metadata(file)
+        own = metadata.schema.to_arrow_schema()
+        if schema is None:
+            schema = own
+        elif not own.equals(schema):
+            raise ValueError(
+                f"file {str(file)!r} has another schema than {str(files[0])!r}: all files of a "
+                "source must have the same columns and types. Rewrite it, or protect it alone."
+            )
+        pieces.extend(_pieces(file, metadata))
+    assert schema is not None
+    double = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if double:
+        raise ValueError(f"column names occur more than once: {', '.join(double)}. Rename them.")
+    return Source(path, schema, tuple(pieces))
+
+
+def _files(directory: Path) -> list[Path]:
+    files = []
+    for file in sorted(directory.rglob("*")):
+        parts = file.relative_to(directory).parts
+        if file.is_dir() or any(part.startswith(("_", ".")) for part in parts):
+            continue
+        if any("=" in part for part in parts[:-1]):
+            raise ValueError(
+                f"source {str(directory)!r} is partitioned by directories (name=value), whose "
+                "columns are not in the files. Write it without partitioning first."
+            )
+        if file.suffix in (".parquet", ".parq"):
+            files.append(file)
+    return files
+
+
+def _metadata(file: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        # The original text may quote what it found in the file.
+        raise ValueError(
+            f"file {str(file)!r} cannot be read as parquet ({type(error).__name__}): it is "
+            "truncated, corrupt or of another kind."
+        ) from None
+
+
+def _pieces(file: Path, metadata: pq.FileMetaData) -> list[Piece]:
+    pieces: list[Piece] = []
+    groups: list[int] = []
+    size = rows = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if groups and size + group.total_byte_size > PIECE_BYTES:
+            pieces.append(Piece(str(file), tuple(groups), rows))
+            groups, size, rows = [], 0, 0
+        groups.append(number)
+        size += group.total_byte_size
+        rows += group.num_rows
+    if groups or not pieces:
+        pieces.append(Piece(str(file), tuple(groups), rows))
+    return pieces
+
+
+def _read_frame(piece: Piece, numbers: list[str], others: list[str]) -> pd.DataFrame:
+    return _to_pandas(piece.read([*numbers, *others]), numbers, others)
+
+
+def _to_pandas(table: pa.Table, numbers: list[str], others: list[str]) -> pd.DataFrame:
+    frame = table.select(numbers).to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    for name in others:
+        frame[name] = table.column(name).to_pandas()
+    return frame

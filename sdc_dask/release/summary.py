@@ -1,0 +1,58 @@
+"""What a protection did: the figures that a person wants to see at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sdc_dask.results import Result
+from sdc_dask.risk.anonymity import Anonymity
+from sdc_dask.utility.sse import SSE
+
+
+@dataclass(frozen=True, repr=False)
+class Summary(Result):
+    """What was written, how well it is protected, what was lost, and how long it took."""
+
+    target: str
+    rows: int
+    files: int
+    size: int  # bytes
+    masked: tuple[tuple[str, ...], ...]  # groups of columns
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    by: tuple[str, ...]
+    k: int
+    blocks: tuple[int, ...]  # by group of columns
+    max_block: tuple[int, ...]
+    anonymity: tuple[Anonymity, ...]  # by group of columns, counted on the files
+    sse: SSE  # between the source and the files
+    seconds: dict[str, float]  # by stage
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Protected {self.rows:,} rows in {self.files:,} files "
+            f"({self.size / 1e6:,.1f} MB): {self.target}"
+        ]
+        for group, blocks, size, reached in zip(
+            self.masked, self.blocks, self.max_block, self.anonymity, strict=True
+        ):
+            lines += [
+                f"  masked     {', '.join(group)}",
+                f"    blocks   {blocks:,} (L = {size:,})",
+                f"    groups   {reached.classes:,}, {reached.k_mean:.2f} records on average",
+                f"    k        {reached.k_min:,} reached, {self.k:,} asked for; counted on the "
+                "files",
+            ]
+        if self.by:
+            lines.append(f"  within     {', '.join(self.by)}")
+        if self.kept:
+            lines.append(f"  unmasked   {', '.join(self.kept)}")
+        if self.dropped:
+            lines.append(f"  dropped    {', '.join(self.dropped)}")
+        lines.append(
+            f"  lost       SSE / SST = {100 * self.sse.ratio:.4f} % "
+            f"(SSE {self.sse.sse:,.4f}, SST {self.sse.sst:,.0f})"
+        )
+        stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
+        lines.append(f"  time       {stages}")
+        return "\n".join(lines)

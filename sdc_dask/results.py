@@ -1,0 +1,44 @@
+"""What measures return: small frozen records of numbers that print well."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+import pandas as pd
+
+
+class Result:
+    """A frozen dataclass of numbers with a readable repr."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as a dict of plain Python objects, ready for JSON."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the single numbers as a frame with one row."""
+        single = {
+            name: [value] for name, value in self.to_dict().items() if not isinstance(value, dict)
+        }
+        return pd.DataFrame(single)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}"]
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            note = each.metadata.get("note", "")
+            text = f"  {each.name:<10} {_show(value)}"
+            lines.append(f"{text:<34} {note}".rstrip())
+        return "\n".join(lines)
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_show(each)}" for name, each in value.items())
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)

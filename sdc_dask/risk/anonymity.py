@@ -1,0 +1,56 @@
+"""Anonymity that was reached: how many records share the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import dask
+import pandas as pd
+
+from sdc_dask.engine.classes import (
+    ClassSizes,
+    class_sizes,
+    lazy_class_sizes,
+    partition_classes,
+)
+from sdc_dask.engine.frames import Frame, is_dask, map_partitions
+from sdc_dask.kernels.classes import ClassCounts
+from sdc_dask.results import Result
+
+
+@dataclass(frozen=True, repr=False)
+class Anonymity(Result):
+    """Classes of records that are equal in some columns."""
+
+    rows: int = field(metadata={"note": "records"})
+    classes: int = field(metadata={"note": "distinct records"})
+    k_min: int = field(metadata={"note": "records of the smallest class: higher is safer"})
+    k_mean: float = field(metadata={"note": "k', records over distinct records"})
+    k: int | None = field(metadata={"note": "the k that was asked for"})
+    below_k: int | None = field(metadata={"note": "classes with fewer records: 0 is safe"})
+
+
+def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anonymity:
+    """Count classes of equal records in one pass."""
+    columns = list(columns)
+    if is_dask(frame):
+        partials = map_partitions([frame[columns]], _chunk, columns)
+        (sizes,) = dask.compute(lazy_class_sizes(partials))
+    else:
+        sizes = class_sizes(partition_classes(frame, columns))
+    return of_sizes(sizes, k)
+
+
+def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:
+    """Summarize the sizes of classes."""
+    rows = int((sizes.sizes * sizes.classes).sum())
+    if rows == 0:
+        raise ValueError("the frame has no records: there are no classes to count.")
+    classes = int(sizes.classes.sum())
+    below = None if k is None else int(sizes.classes[sizes.sizes < k].sum())
+    return Anonymity(rows, classes, int(sizes.sizes.min()), rows / classes, k, below)
+
+
+def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> ClassCounts:
+    return partition_classes(part, columns)
