@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdc_dask.kernels.tree import count_sorted
+
 # Positions are added up as integers, in this many steps across a node: the sums cannot depend on
 # the order of the records, and 2**33 records fit.
 _STEPS = 2.0**30
@@ -45,13 +47,32 @@ def count_cells(
     low, high : ndarray of float64, shape (nodes, d)
         Bounds of the nodes, between which positions are measured.
     """
-    # Halving first keeps the largest floats from overflowing.
-    base = low[node] / 2
-    width = high[node] / 2 - base
-    share = np.divide(points / 2 - base, width, out=np.zeros_like(points), where=width > 0)
-    position = (share * _STEPS).astype(np.int64)
-    ones = np.ones(len(node), np.int64)
-    return merge_cells([Cells(node, code, ones, points, points, position)])
+    order = np.lexsort((code, node)) if node.any() else np.argsort(code)
+    new = _starts_of_runs(node[order], code[order])
+    first = order[new]
+    base = low[node[first]] / 2
+    width = high[node[first]] / 2 - base
+    cells = Cells(
+        node[first],
+        code[first],
+        np.empty(len(first), np.int64),
+        np.empty_like(base),
+        np.empty_like(base),
+        np.empty(base.shape, np.int64),
+    )
+    count_sorted(
+        order,
+        np.cumsum(new) - 1,
+        points,
+        base,
+        width,
+        _STEPS,
+        cells.count,
+        cells.low,
+        cells.high,
+        cells.position,
+    )
+    return cells
 
 
 def merge_cells(parts: Sequence[Cells]) -> Cells:
@@ -60,9 +81,7 @@ def merge_cells(parts: Sequence[Cells]) -> Cells:
     code = np.concatenate([part.code for part in parts])
     order = np.lexsort((code, node))
     node, code = node[order], code[order]
-    new = np.ones(len(node), bool)
-    new[1:] = (node[1:] != node[:-1]) | (code[1:] != code[:-1])
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(_starts_of_runs(node, code))
 
     def reduce(ufunc: np.ufunc, name: str) -> NDArray:
         column = np.concatenate([getattr(part, name) for part in parts])[order]
@@ -83,3 +102,10 @@ def centroids(cells: Cells, low: NDArray[np.float64], high: NDArray[np.float64])
     share = cells.position / cells.count[:, None] / _STEPS
     base, top = low[cells.node], high[cells.node]
     return base * (1 - share) + top * share
+
+
+def _starts_of_runs(node: NDArray[np.int64], code: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the first of every run of equal cells."""
+    new = np.ones(len(node), bool)
+    new[1:] = (node[1:] != node[:-1]) | (code[1:] != code[:-1])
+    return new

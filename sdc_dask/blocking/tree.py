@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.blocking.cells import Cells, centroids, count_cells
 from sdc_dask.blocking.leaves import Leaves
-from sdc_dask.kernels.tree import TreeArrays, descend, midpoint
+from sdc_dask.kernels.tree import TreeArrays, descend
 
 MAX_AXES = 12
 MAX_BITS = 16
@@ -42,6 +42,8 @@ class Tree:
     """A 2^d-tree as a locator: it tells the leaf of any record."""
 
     arrays: TreeArrays
+    low: NDArray[np.float64]  # bounds of nodes
+    high: NDArray[np.float64]
 
     def leaf_of(
         self, points: NDArray[np.float64], stratum: NDArray[np.int64]
@@ -54,9 +56,7 @@ class Tree:
         """Count records in the cells of the nodes that are to be split next."""
         target, code = self._descend(points, stratum)
         open_ = target >= 0
-        return count_cells(
-            target[open_], code[open_], points[open_], self.arrays.low, self.arrays.high
-        )
+        return count_cells(target[open_], code[open_], points[open_], self.low, self.high)
 
     def _descend(
         self, points: NDArray[np.float64], stratum: NDArray[np.int64]
@@ -233,18 +233,29 @@ class _Builder:
         """Return the tree as it is now."""
         d = len(self.scale)
         entries = [len(code) for code in self.code] + [0] * self.open
+        middles = [middle for node in self.nodes for middle in _middles(node)]
+        first_entry = _starts(entries)
+        jumps = [
+            _jump(node, code, first)
+            for node, code, first in zip(self.nodes, self.code, first_entry, strict=False)
+        ]
         return Tree(
             TreeArrays(
                 root=np.array(self.root, np.int64),
-                low=np.array([node.low for node in self.nodes]).reshape(-1, d),
-                high=np.array([node.high for node in self.nodes]).reshape(-1, d),
                 levels=np.array([node.levels for node in self.nodes], np.int64),
                 first_axis=_starts([len(node.axes) for node in self.nodes]),
                 axis=_concatenate([node.axes for node in self.nodes]),
-                first_entry=_starts(entries),
+                first_middle=_starts([len(middle) for middle in middles]),
+                middle=np.concatenate([np.empty(0), *middles]),
+                first_entry=first_entry,
                 code=_concatenate(self.code),
                 target=_concatenate(self.target),
-            )
+                first_jump=_starts([len(jump) for _, jump in jumps]),
+                jump_shift=np.array([shift for shift, _ in jumps], np.int64),
+                jump=_concatenate([jump for _, jump in jumps]),
+            ),
+            np.array([node.low for node in self.nodes]).reshape(-1, d),
+            np.array([node.high for node in self.nodes]).reshape(-1, d),
         )
 
     def leaves(self) -> Leaves:
@@ -282,7 +293,7 @@ def _cell_box(node: _Node, code: int) -> tuple[NDArray[np.float64], NDArray[np.f
     for _ in range(node.levels):
         for axis in node.axes:
             bit -= 1
-            middle = midpoint(low[axis], high[axis])
+            middle = _midpoints(low[axis], high[axis])
             if code >> bit & 1:
                 low[axis] = middle
             else:
@@ -290,7 +301,37 @@ def _cell_box(node: _Node, code: int) -> tuple[NDArray[np.float64], NDArray[np.f
     return low, high
 
 
+def _jump(
+    node: _Node, code: NDArray[np.int64], first_entry: int
+) -> tuple[int, NDArray[np.int64]]:
+    """Return the entries at which the codes with given leading bits begin, and the bits left."""
+    bits = len(node.axes) * node.levels
+    leading = min(bits, len(code).bit_length())
+    shift = bits - leading
+    begins = np.arange((1 << leading) + 1) << shift
+    entry = np.searchsorted(code, begins, side="right") - 1
+    return shift, first_entry + np.maximum(entry, 0)
+
+
+def _middles(node: _Node) -> list[NDArray[np.float64]]:
+    """Return the midpoints of every axis of a node, level by level."""
+    middles = []
+    for axis in node.axes:
+        low, high = node.low[axis : axis + 1], node.high[axis : axis + 1]
+        levels = []
+        for _ in range(node.levels):
+            middle = _midpoints(low, high)
+            levels.append(middle)
+            low = np.stack([low, middle], axis=1).ravel()
+            high = np.stack([middle, high], axis=1).ravel()
+        middles.append(np.concatenate(levels))
+    return middles
+
+
 def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the lower ends of the upper halves: above `low` wherever that is possible."""
+    # Halving first cannot overflow. Between neighbouring floats the middle may round to `low`,
+    # which would leave the lower half empty for ever.
     middle = low / 2 + high / 2
     return np.where(middle <= low, high, middle)
 

@@ -70,12 +70,12 @@ class Blocks:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Records by block."""
-        return cut_counts(self._fused_counts(), self)
+        return cut_counts(self.fused_counts, self)
 
     @property
     def table(self) -> pd.DataFrame:
         """One row a block: records, leaves, stratum, and the bounds of its records by column."""
-        counts = self._fused_counts()
+        counts = self.fused_counts
         parts = parts_of(counts, self)
         order = np.argsort(self.fused, kind="stable")
         first = np.flatnonzero(np.diff(self.fused[order], prepend=-1))
@@ -108,7 +108,9 @@ class Blocks:
             f"  planned   in {self.passes} passes over the data after the scan"
         )
 
-    def _fused_counts(self) -> NDArray[np.int64]:
+    @property
+    def fused_counts(self) -> NDArray[np.int64]:
+        """Records by fused leaf, before large ones are cut."""
         return np.bincount(self.fused, weights=self.leaves.count).astype(np.int64)
 
     def needed(self) -> list[Hashable]:

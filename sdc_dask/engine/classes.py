@@ -31,7 +31,7 @@ def partition_classes(part: pd.DataFrame, columns: Sequence[Hashable]) -> ClassC
     second = np.empty_like(first)
     for j, column in enumerate(columns):
         first[:, j], second[:, j] = _cell_bits(part[column])
-    return count_keys(record_keys(first, second))
+    return count_keys(*record_keys(first, second))
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:

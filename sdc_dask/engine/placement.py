@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,30 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 
 # A partition of routed records: a worker holds a few copies of one while it works on it.
-TARGET_BYTES = 32 * 2**20
+TARGET_BYTES = 24 * 2**20
+SPREAD = 16
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """Partition number and position of a row in one integer, in as few bits as the frame needs."""
+
+    position_bits: int
+    bits: int
+
+    @classmethod
+    def of(cls, rows: Sequence[int]) -> RowIds:
+        """Make row ids for partitions with these numbers of rows."""
+        position_bits = max(1, max(rows).bit_length())
+        return cls(position_bits, position_bits + len(rows).bit_length())
+
+    def ids(self, number: int, count: int) -> NDArray[np.int64]:
+        """Return the ids of the rows of a partition."""
+        return (number << self.position_bits) + np.arange(count)
+
+    def divisions(self, n_partitions: int) -> list[int]:
+        """Return the first id of every partition, and one beyond the last."""
+        return [number << self.position_bits for number in range(n_partitions + 1)]
 
 
 @dataclass(frozen=True)
@@ -22,6 +45,7 @@ class Placement:
     """Blocks of a frame. A fused leaf that was cut needs the ranks of its records."""
 
     blocks: Blocks
+    row_ids: RowIds
     counts: NDArray[np.int64]  # by fused leaf, in this frame
     rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by fused leaf
 
@@ -44,28 +68,39 @@ class Placement:
         """Records by block."""
         return cut_counts(self.counts, self.blocks)
 
-    def divisions(self, n_partitions: int) -> list[int]:
-        """Pack blocks into partitions: the first block of every partition, and the last block.
+    def keys(
+        self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return block and row id of every record of a partition in one integer."""
+        block = self.block_of(part, number, values)
+        return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part))
 
-        Blocks keep their order and are never split. Partitions have about the same number of
-        records, and at most what TARGET_BYTES holds unless one block has more.
+    def divisions(self, n_partitions: int) -> list[int]:
+        """Pack blocks into partitions: the first key of every partition, and one beyond the last.
+
+        Blocks keep their order and are never split. A partition has about TARGET_BYTES, or one
+        block that is larger. A small frame is spread over up to 16 partitions, if it had them.
         """
         counts = self.block_counts
-        row_bytes = 8 * (len(self.blocks.columns) + 2)
-        wanted = max(n_partitions, -(-int(counts.sum()) * row_bytes // TARGET_BYTES))
+        size = int(counts.sum()) * 8 * (len(self.blocks.columns) + 1)
+        wanted = max(min(n_partitions, SPREAD), -(-size // TARGET_BYTES))
         share = max(1, -(-int(counts.sum()) // wanted))
         partition = (np.cumsum(counts) - counts) // share
         first = np.flatnonzero(np.diff(partition, prepend=-1))
-        return [*first.tolist(), len(counts)]
+        return [block << self.row_ids.bits for block in [*first.tolist(), len(counts)]]
 
 
-def place(frame: Frame, blocks: Blocks, k: int, *, planned_here: bool) -> Placement:
+def place(
+    frame: Frame, blocks: Blocks, rows: Sequence[int], k: int, *, planned_here: bool
+) -> Placement:
     """Place the records of a frame into blocks.
 
     Parameters
     ----------
     frame : pandas or Dask DataFrame
     blocks : Blocks
+    rows : sequence of int
+        Records by partition.
     k : int
         No block may have fewer records.
     planned_here : bool
@@ -73,9 +108,10 @@ def place(frame: Frame, blocks: Blocks, k: int, *, planned_here: bool) -> Placem
         the records are counted and blocks below k are an error.
     """
     needed = blocks.needed()
-    own = blocks._fused_counts()
+    row_ids = RowIds.of(rows)
+    own = blocks.fused_counts
     if planned_here and (parts_of(own, blocks) == 1).all():
-        return Placement(blocks, own, {})
+        return _checked(Placement(blocks, row_ids, own, {}))
     by_partition = map_reduce(frame[needed], _count_fused, _stack, blocks, list(blocks.columns))
     counts = np.sum(list(by_partition.values()), axis=0)
     small = int(((counts > 0) & (counts < k)).sum())
@@ -90,7 +126,17 @@ def place(frame: Frame, blocks: Blocks, k: int, *, planned_here: bool) -> Placem
         number: total - by_partition[number] for number, total in zip(numbers, before, strict=True)
     }
     needs_ranks = (parts_of(counts, blocks) > 1).any()
-    return Placement(blocks, counts, rank_start if needs_ranks else {})
+    return _checked(Placement(blocks, row_ids, counts, rank_start if needs_ranks else {}))
+
+
+def _checked(placement: Placement) -> Placement:
+    """Raise ValueError if block and row id do not fit into one int64."""
+    if len(placement.block_counts).bit_length() + placement.row_ids.bits > 63:
+        raise ValueError(
+            f"{len(placement.block_counts)} blocks of {placement.counts.sum()} records are more "
+            "than can be numbered: raise max_block."
+        )
+    return placement
 
 
 def _count_fused(

@@ -1,7 +1,8 @@
 """Records to their blocks and back, so that what is masked moves and nothing else.
 
-A routed frame has internal column names only: the block, the row id (partition number and
-position in one integer), the values. Routing is a shuffle by known divisions, which is exact.
+A routed frame has internal column names only: a key and the values. On the way there the key is
+block and row id, on the way back the row id; being unique, it gives rows one order whatever came
+first. Routing is a shuffle by known divisions, which is exact.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ from sdc_dask.engine.frames import (
     meta_of,
     on_cluster,
 )
-from sdc_dask.engine.placement import Placement
-
-POSITION_BITS = 40
+from sdc_dask.engine.placement import Placement, RowIds
 
 # From the values of a partition, sorted by block and row, and the bounds of its blocks in them.
 MaskBlocks = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
@@ -48,14 +47,15 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
         and rows are in the order of `frame`.
     """
     if not is_dask(frame):
-        return _come_home(_mask_partition(_depart(frame, 0, placement), mask))
+        masked = _mask_partition(_sorted(_depart(frame, 0, placement)), placement.row_ids, mask)
+        return _come_home(_sorted(masked), placement.row_ids)
     meta = _depart(meta_of(frame), 0, placement)
     parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
-    there = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement)
-    values_meta = meta.drop(columns="block")
-    masked = there.map_partitions(_mask_partition, mask, meta=values_meta)
-    back = _route(masked, "row", [i << POSITION_BITS for i in range(len(parts) + 1)])
-    return back.map_partitions(_come_home, meta=values_meta.drop(columns="row"))
+    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+    at_blocks = _route(routed, placement.divisions(len(parts)))
+    masked = at_blocks.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
+    back = _route(masked, placement.row_ids.divisions(len(parts)))
+    return back.map_partitions(_come_home, placement.row_ids, meta=meta.drop(columns="key"))
 
 
 def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
@@ -68,15 +68,18 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
     pandas or Dask DataFrame
         All columns and the index, in order of block and row.
     """
-    result_meta = replace_columns(
-        meta_of(frame), placement.blocks.columns, np.empty((0, len(placement.blocks.columns)))
-    )
+    columns = placement.blocks.columns
+    result_meta = replace_columns(meta_of(frame), columns, np.empty((0, len(columns))))
     if not is_dask(frame):
-        return _stay(_depart_whole(frame, 0, placement), placement, mask, result_meta)
+        routed = _sorted(_depart_whole(frame, 0, placement))
+        return _stay(routed, placement.row_ids, mask, columns, result_meta)
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
-    at_blocks = _at_blocks(dd.from_delayed(parts, meta=meta, verify_meta=False), placement)
-    return at_blocks.map_partitions(_stay, placement, mask, result_meta, meta=result_meta)
+    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+    at_blocks = _route(routed, placement.divisions(len(parts)))
+    return at_blocks.map_partitions(
+        _stay, placement.row_ids, mask, columns, result_meta, meta=result_meta
+    )
 
 
 def put_back(frame: Frame, masked: list[Frame], groups: list[tuple[Hashable, ...]]) -> Frame:
@@ -118,11 +121,7 @@ def _put_back_partition(
 def _depart(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
     """Make the routed rows of a partition."""
     values = to_float(part, placement.blocks.columns)
-    routed = {
-        "block": placement.block_of(part, number, values),
-        "row": (number << POSITION_BITS) + np.arange(len(part)),
-    }
-    return pd.DataFrame(routed | {f"v{j}": column for j, column in enumerate(values.T)})
+    return _routed(placement.keys(part, number, values), values)
 
 
 def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
@@ -137,76 +136,71 @@ def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.D
     return routed.reset_index(drop=True)
 
 
-def _at_blocks(routed: dd.DataFrame, placement: Placement) -> dd.DataFrame:
-    """Shuffle routed rows to the partitions of their blocks."""
-    return _route(routed, "block", placement.divisions(routed.npartitions))
+def _routed(key: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
+    """Make a frame of a key and values; a column's values lie together, as Arrow wants them."""
+    names = [f"v{j}" for j in range(values.shape[1])]
+    routed = pd.DataFrame(np.asfortranarray(values), columns=names, copy=False)
+    routed.insert(0, "key", key)
+    return routed
 
 
-def _route(routed: dd.DataFrame, key: str, divisions: list[int]) -> dd.DataFrame:
-    """Shuffle rows into partitions by known divisions of the first column, an integer."""
+def _route(routed: dd.DataFrame, divisions: list[int]) -> dd.DataFrame:
+    """Shuffle rows by known divisions of their keys; within a partition they are sorted."""
     method = "p2p" if on_cluster() else "tasks"
-    moved = routed.set_index(key, divisions=divisions, shuffle_method=method)
-    return moved.map_partitions(_reset_index, meta=meta_of(routed))
+    return routed.set_index("key", divisions=divisions, shuffle_method=method)
 
 
-def _reset_index(part: pd.DataFrame) -> pd.DataFrame:
-    return part.reset_index()
+def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
+    """Do to a pandas frame what :func:`_route` does to the one partition of it."""
+    return routed.set_index("key").sort_index()
 
 
-def _mask_partition(routed: pd.DataFrame, mask: MaskBlocks) -> pd.DataFrame:
-    """Mask the blocks of a partition; rows come out in order of block and row."""
-    order, bounds, values = _sort_by_block(routed)
-    masked = mask(values, bounds)
-    columns = {"row": routed["row"].to_numpy()[order]}
-    return pd.DataFrame(columns | {f"v{j}": column for j, column in enumerate(masked.T)})
-
-
-def _sort_by_block(
-    routed: pd.DataFrame,
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the order by block and row, the bounds of blocks in it, and the values in it."""
-    block = routed["block"].to_numpy()
-    order = np.lexsort((routed["row"].to_numpy(), block))
-    block = block[order]
+def _mask_sorted(
+    routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Mask the blocks of routed rows that are sorted; return their row ids and new values."""
+    key = routed.index.to_numpy()
+    block = key >> row_ids.bits
     bounds = np.append(np.flatnonzero(np.diff(block, prepend=-1)), len(block))
-    value_columns = [name for name in routed.columns if name[0] == "v"]
-    values = np.empty((len(order), len(value_columns)))
-    for j, name in enumerate(value_columns):
-        values[:, j] = routed[name].to_numpy()[order]
-    return order, bounds, values
+    names = [name for name in routed.columns if name[0] == "v"]
+    values = np.array(routed[names], dtype=np.float64, order="C", copy=True)
+    return key & ((1 << row_ids.bits) - 1), mask(values, bounds)
 
 
-def _come_home(masked: pd.DataFrame) -> pd.DataFrame:
-    """Put the rows of a partition into their old order."""
-    row = masked["row"].to_numpy()
-    order = np.argsort(row)
-    position = row[order] & ((1 << POSITION_BITS) - 1)
+def _mask_partition(routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks) -> pd.DataFrame:
+    """Mask the blocks of a partition."""
+    return _routed(*_mask_sorted(routed, row_ids, mask))
+
+
+def _come_home(masked: pd.DataFrame, row_ids: RowIds) -> pd.DataFrame:
+    """Check that all rows of a partition are back, and in their old order."""
+    position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
         raise RuntimeError(
             "rows were lost or doubled on their way back from the blocks: nothing was masked. "
             "Run it again; if it happens again, the scheduler or the shuffle is at fault."
         )
-    return masked.drop(columns="row").iloc[order].reset_index(drop=True)
+    return masked.reset_index(drop=True)
 
 
 def _stay(
-    routed: pd.DataFrame, placement: Placement, mask: MaskBlocks, meta: pd.DataFrame
+    routed: pd.DataFrame,
+    row_ids: RowIds,
+    mask: MaskBlocks,
+    columns: tuple[Hashable, ...],
+    meta: pd.DataFrame,
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
-    order, bounds, values = _sort_by_block(routed)
-    masked = mask(values, bounds)
-    routed = routed.iloc[order]
-    columns = placement.blocks.columns
-    index_columns = [name for name in routed.columns if name[0] == "i"]
-    frame = routed.set_index(index_columns)
+    _, values = _mask_sorted(routed, row_ids, mask)
+    frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names
-    positions = {column: j for j, column in enumerate(columns)}
+    places = {column: j for j, column in enumerate(columns)}
     picked = [
-        f"v{positions[column]}" if column in positions else f"c{position}"
+        f"v{places[column]}" if column in places else f"c{position}"
         for position, column in enumerate(meta.columns)
     ]
     frame = frame[picked].set_axis(meta.columns, axis="columns")
     for j, column in enumerate(columns):
-        array = pd.array(np.ascontiguousarray(masked[:, j]), dtype=meta[column].dtype)
+        array = pd.array(np.ascontiguousarray(values[:, j]), dtype=meta[column].dtype)
         frame[column] = pd.Series(array, index=frame.index, copy=False)
     return frame

@@ -34,52 +34,67 @@ def record_keys(first, second):
 
     Returns
     -------
-    ndarray of uint64, shape (n, 2)
+    tuple of two ndarray of uint64, shape (n,)
         Equal for equal records. Different records have the same key with a probability of the
         order of 2**-128 a pair.
     """
     n, d = first.shape
-    keys = np.empty((n, 2), np.uint64)
+    key_a = np.empty(n, np.uint64)
+    key_b = np.empty(n, np.uint64)
     for i in range(n):
         a = np.uint64(0x9E3779B97F4A7C15)
         b = np.uint64(0xC2B2AE3D27D4EB4F)
         for j in range(d):
             a = _mix(a * np.uint64(0x9FB21C651E98DF25) + first[i, j])
             b = _mix((b ^ second[i, j]) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(j + 1))
-        keys[i, 0] = a
-        keys[i, 1] = b
-    return keys
+        key_a[i] = a
+        key_b[i] = b
+    return key_a, key_b
 
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Keys of classes of equal records, sorted, and their numbers of records."""
+    """Keys of classes of equal records, in the order of their first words, and their sizes."""
 
-    keys: NDArray[np.uint64]
+    first: NDArray[np.uint64]
+    second: NDArray[np.uint64]
     counts: NDArray[np.int64]
 
     def bucket(self, number: int, buckets: int) -> ClassCounts:
         """Return the classes of one of several ranges of keys: ranges never share a class."""
-        width = 2**64 // buckets
-        edges = np.array([number * width, (number + 1) * width - 1], np.uint64)
-        begin = np.searchsorted(self.keys[:, 0], edges[0], side="left")
-        last = number == buckets - 1
-        end = len(self.keys) if last else np.searchsorted(self.keys[:, 0], edges[1], side="right")
-        return ClassCounts(self.keys[begin:end], self.counts[begin:end])
+        edges = [i * 2**64 // buckets for i in (number, number + 1)]
+        begin, end = (
+            len(self.first) if edge == 2**64 else int(np.searchsorted(self.first, np.uint64(edge)))
+            for edge in edges
+        )
+        return ClassCounts(self.first[begin:end], self.second[begin:end], self.counts[begin:end])
 
 
-def count_keys(keys: NDArray[np.uint64]) -> ClassCounts:
+def count_keys(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> ClassCounts:
     """Count records by key."""
-    return merge_classes([ClassCounts(keys, np.ones(len(keys), np.int64))])
+    return merge_classes([ClassCounts(first, second, np.ones(len(first), np.int64))])
 
 
 def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
     """Merge partial counts."""
-    keys = np.concatenate([part.keys for part in parts])
+    first = np.concatenate([part.first for part in parts])
+    second = np.concatenate([part.second for part in parts])
     counts = np.concatenate([part.counts for part in parts])
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    keys, counts = keys[order], counts[order]
-    new = np.ones(len(keys), bool)
-    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    first = np.flatnonzero(new)
-    return ClassCounts(keys[first], np.add.reduceat(counts, first) if len(first) else counts)
+    order = np.argsort(first)
+    new, mixed = _runs(first[order], second[order])
+    if mixed:
+        # The first words of different classes met: sort by both words.
+        order = np.lexsort((second, first))
+        new, _ = _runs(first[order], second[order])
+    starts = np.flatnonzero(new)
+    total = np.add.reduceat(counts[order], starts) if len(starts) else counts
+    return ClassCounts(first[order][starts], second[order][starts], total)
+
+
+def _runs(
+    first: NDArray[np.uint64], second: NDArray[np.uint64]
+) -> tuple[NDArray[np.bool_], bool]:
+    """Mark the first of every run of equal keys; tell whether first words alone ever agree."""
+    changed = second[1:] != second[:-1]
+    same = first[1:] == first[:-1]
+    return np.append(True, ~same | changed)[: len(first)], bool((same & changed).any())

@@ -19,23 +19,17 @@ class TreeArrays(NamedTuple):
     """
 
     root: NDArray[np.int64]  # by stratum: target
-    low: NDArray[np.float64]  # by node and dimension: the box that is halved
-    high: NDArray[np.float64]
     levels: NDArray[np.int64]  # by node
-    first_axis: NDArray[np.int64]  # by node, and one more: range in `axis`
+    first_axis: NDArray[np.int64]  # by node, and one more: range in `axis` and `first_middle`
     axis: NDArray[np.int64]
+    first_middle: NDArray[np.int64]  # where the midpoints of a node's axis begin in `middle`
+    middle: NDArray[np.float64]  # level by level: 1, then 2, then 4 midpoints, and so on
     first_entry: NDArray[np.int64]  # by node, and one more: range in `code`; empty: not counted yet
     code: NDArray[np.int64]
     target: NDArray[np.int64]
-
-
-@jit
-def midpoint(low, high):
-    """Return the lower end of an interval's upper half: above `low` wherever that is possible."""
-    # Halving first cannot overflow. Between neighbouring floats the middle may round to `low`,
-    # which would leave the lower half empty for ever.
-    middle = low / 2 + high / 2
-    return high if middle <= low else middle
+    first_jump: NDArray[np.int64]  # by node: where its part of `jump` begins
+    jump_shift: NDArray[np.int64]  # by node
+    jump: NDArray[np.int64]  # entry of the first code with these leading bits, to narrow the search
 
 
 @jit
@@ -51,36 +45,69 @@ def descend(tree, points, stratum, target, code):
         Overwritten.
     """
     n, d = points.shape
-    low = np.empty(d)
-    high = np.empty(d)
+    place = np.empty(d, np.int64)
     for i in range(n):
         node = tree.root[stratum[i]]
         bits = np.int64(0)
         while node >= 0:
-            for j in range(d):
-                low[j] = tree.low[node, j]
-                high[j] = tree.high[node, j]
+            begin = tree.first_axis[node]
+            axes = tree.first_axis[node + 1] - begin
+            for a in range(axes):
+                place[a] = tree.first_middle[begin + a]
             bits = np.int64(0)
+            # Data decides these comparisons: they are sums, not branches that the processor
+            # would have to guess.
             for _level in range(tree.levels[node]):
-                for a in range(tree.first_axis[node], tree.first_axis[node + 1]):
-                    j = tree.axis[a]
-                    middle = midpoint(low[j], high[j])
-                    bits *= 2
-                    if points[i, j] >= middle:
-                        bits += 1
-                        low[j] = middle
-                    else:
-                        high[j] = middle
-            begin = tree.first_entry[node]
-            end = tree.first_entry[node + 1]
-            if begin == end:
+                for a in range(axes):
+                    upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
+                    bits = 2 * bits + upper
+                    first = tree.first_middle[begin + a]
+                    place[a] = first + 2 * (place[a] - first) + 1 + upper
+            if tree.first_entry[node] == tree.first_entry[node + 1]:
                 break
-            while end - begin > 1:
-                half = (begin + end) // 2
-                if tree.code[half] <= bits:
-                    begin = half
-                else:
-                    end = half
-            node = tree.target[begin]
+            jump = tree.first_jump[node] + (bits >> tree.jump_shift[node])
+            entry = tree.jump[jump]
+            left = tree.jump[jump + 1] - entry + 1
+            while left > 1:
+                half = left // 2
+                entry += half * np.int64(tree.code[entry + half] <= bits)
+                left -= half
+            node = tree.target[entry]
         target[i] = node
         code[i] = bits
+
+
+@jit
+def count_sorted(order, cell, points, base, width, steps, count, low, high, position):
+    """Add up records by cell.
+
+    Parameters
+    ----------
+    order : ndarray of int64, shape (n,)
+        Records in the order of their cells.
+    cell : ndarray of int64, shape (n,)
+        Number of the cell of every record of that order.
+    points : ndarray of float64, shape (n, d)
+    base, width : ndarray of float64, shape (cells, d)
+        Half the lower bound and half the width of the cell's node.
+    steps : float
+        Steps of the position across a node.
+    count, low, high, position : ndarray, first dimension cells
+        Overwritten: number of records, their bounds, the sum of their positions.
+    """
+    d = points.shape[1]
+    count[:] = 0
+    low[:] = np.inf
+    high[:] = -np.inf
+    position[:] = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        c = cell[i]
+        count[c] += 1
+        for j in range(d):
+            value = points[row, j]
+            low[c, j] = min(low[c, j], value)
+            high[c, j] = max(high[c, j], value)
+            if width[c, j] > 0.0:
+                # Halving first keeps the largest floats from overflowing.
+                position[c, j] += np.int64((value / 2 - base[c, j]) / width[c, j] * steps)

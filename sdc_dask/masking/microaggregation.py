@@ -72,7 +72,7 @@ def plan(frame: Frame, request: Request) -> Plan:
         planned_here = not isinstance(blocks, Blocks)
         if planned_here:
             blocks = plan_group(frame, scanned, strata, group, coordinates, request)
-        placements.append(place(frame, blocks, request.k, planned_here=planned_here))
+        placements.append(place(frame, blocks, scanned.rows, request.k, planned_here=planned_here))
         masks.append(MaskByCentroids(request.method, request.k, coordinates))
     return Plan(request, scanned, tuple(placements), tuple(masks))
 

@@ -1,0 +1,131 @@
+"""protect() against moving the same data with plain Dask: read, route exactly, write.
+
+The data has an id, a text and five float64 columns; all seven are read and written by both, and
+moving routes all seven once. Prints time, ratio, and the peak memory of every worker beside its
+limit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from common import memory_watch, parser, save, show, timed
+
+import sdc_dask
+from sdc_dask.release.cluster import local_cluster
+
+COLUMNS = [f"x{j}" for j in range(5)]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--rows", type=int, help="default: 20 million, quick: 500,000")
+    arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    arguments.add_argument("--memory-limit", default="1GiB", help="of every worker")
+    arguments.add_argument("-k", type=int, default=5)
+    arguments.add_argument("--max-block", default="auto")
+    arguments.add_argument("--folder", type=Path, help="for the data; default: a temporary one")
+    options = arguments.parse_args()
+    rows = options.rows or (500_000 if options.quick else 20_000_000)
+    max_block = options.max_block if options.max_block == "auto" else int(options.max_block)
+
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        generate(rows).to_parquet(folder / "source", write_index=False)
+        table: list[dict[str, Any]] = []
+        summaries = []
+        for workers in options.workers:
+            with local_cluster(workers, options.memory_limit) as client:
+                # Compile on every worker, so that no run pays for it.
+                sdc_dask.protect(warm_up(folder), folder / "warm", COLUMNS, options.k, replace=True)
+                moving = watched(client, move, folder / "source", folder / "moved")
+                protecting = watched(
+                    client,
+                    sdc_dask.protect,
+                    folder / "source",
+                    folder / "protected",
+                    COLUMNS,
+                    options.k,
+                    max_block=max_block,
+                )
+            summary = protecting.pop("result")
+            moving.pop("result")
+            print(summary, flush=True)
+            summaries.append(summary.to_dict())
+            for what, run in (("move", moving), ("protect", protecting)):
+                table.append(
+                    {
+                        "workers": workers,
+                        "what": what,
+                        "rows": rows,
+                        **run,
+                        "over moving": run["seconds"] / moving["seconds"],
+                        "limit": options.memory_limit,
+                    }
+                )
+            shutil.rmtree(folder / "moved")
+            shutil.rmtree(folder / "protected")
+        show("protect against moving the same columns with plain Dask", table)
+        save("end_to_end", {"table": table, "summaries": summaries})
+
+
+def generate(rows: int) -> dd.DataFrame:
+    """Make the data: an id, a text, five uniform columns."""
+    frame = sdc_dask.datasets.uniform(rows, len(COLUMNS), seed=1)
+    return frame.map_partitions(add_others, meta=add_others(frame._meta))
+
+
+def add_others(part: pd.DataFrame) -> pd.DataFrame:
+    """Add an id and a text to a partition."""
+    number = part.index.to_numpy()
+    texts = pd.Series(number % 1000, index=part.index).astype("str").radd("district ")
+    return part.assign(id=number, label=texts.astype("string[pyarrow]"))
+
+
+def warm_up(folder: Path) -> Path:
+    """Write a small data set with the columns of the large one."""
+    path = folder / "small"
+    if not path.exists():
+        generate(20_000).repartition(npartitions=4).to_parquet(path, write_index=False)
+    return path
+
+
+def move(source: Path, target: Path) -> None:
+    """Read, route every row to a known partition, and write: plain Dask."""
+    frame = dd.read_parquet(source)
+    n = frame.npartitions
+    keyed = frame.map_partitions(add_key, n, meta=add_key(frame._meta, n))
+    routed = keyed.set_index("key", divisions=list(range(n + 1)), shuffle_method="p2p")
+    routed.to_parquet(target, write_index=False)
+
+
+def add_key(part: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Give every row the partition that it goes to, which its values decide."""
+    scattered = part["x0"].to_numpy().view(np.int64) % n
+    return part.assign(key=scattered.astype(np.int64))
+
+
+def watched(client: Any, function: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Run a function; return its time, result, peak memory a worker, and restarts."""
+    pids = sorted(client.run(os.getpid).values())
+    with memory_watch(pids) as peaks:
+        seconds, result = timed(function, *args, **kwargs)
+    after = sorted(client.run(os.getpid).values())
+    return {
+        "seconds": seconds,
+        "peak MiB a worker": round(max(peaks.values()) / 2**20),
+        "restarts": len(set(pids) - set(after)),
+        "result": result,
+    }
+
+
+if __name__ == "__main__":
+    main()

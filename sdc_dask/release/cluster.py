@@ -1,0 +1,45 @@
+"""A cluster of this machine's own processes, closed to others and gone without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+
+import dask
+from distributed import Client, LocalCluster
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Iterator[Client]:
+    """Start worker processes with one thread each, on loopback and without a dashboard.
+
+    Parameters
+    ----------
+    workers : int, optional
+        By default one for each processor that this process may use.
+    memory_limit : str, default "auto"
+        Of every worker, such as ``"1GiB"``; "auto" shares out the machine's memory.
+
+    Yields
+    ------
+    distributed.Client
+    """
+    # Shuffles and spilling write original values: into a directory of this run's own, mode 0700.
+    with (
+        tempfile.TemporaryDirectory(prefix="sdc-dask-", ignore_cleanup_errors=True) as scratch,
+        dask.config.set({"temporary-directory": scratch}),
+        LocalCluster(
+            n_workers=workers or len(os.sched_getaffinity(0)),
+            threads_per_worker=1,
+            memory_limit=memory_limit,
+            host="127.0.0.1",
+            dashboard_address=None,
+            local_directory=scratch,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
