@@ -47,7 +47,11 @@ def count_cells(
     low, high : ndarray of float64, shape (nodes, d)
         Bounds of the nodes, between which positions are measured.
     """
-    order = np.lexsort((code, node)) if node.any() else np.argsort(code)
+    # Sorting is by radix where keys have 16 bits, which codes have by their making.
+    keys = (code, node) if len(node) and (code.max() >= 2**16 or low.shape[0] > 2**16) else (
+        code.astype(np.uint16), node.astype(np.uint16)
+    )
+    order = np.lexsort(keys)
     new = _starts_of_runs(node[order], code[order])
     first = order[new]
     base = low[node[first]] / 2

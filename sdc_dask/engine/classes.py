@@ -49,13 +49,12 @@ def merge_sizes(parts: Sequence[ClassSizes]) -> ClassSizes:
     return ClassSizes(unique, total)
 
 
-def lazy_class_sizes(partials: list[Delayed]) -> Delayed:
+def lazy_class_sizes(partials: list[Delayed], buckets: int) -> Delayed:
     """Merge the classes of many partitions, a range of keys at a time.
 
-    No task holds more than a range of all classes: their number may be a large part of the
-    number of records.
+    With enough buckets, no task holds more than a small share of all classes: their number may
+    be a large part of the number of records.
     """
-    buckets = min(256, -(-len(partials) // 8))
     take = delayed(ClassCounts.bucket, pure=False)
     merged = []
     for number in range(buckets):

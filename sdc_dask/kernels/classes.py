@@ -54,7 +54,7 @@ def record_keys(first, second):
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Keys of classes of equal records, in the order of their first words, and their sizes."""
+    """Keys of classes of equal records, sorted, and their sizes."""
 
     first: NDArray[np.uint64]
     second: NDArray[np.uint64]
@@ -72,29 +72,65 @@ class ClassCounts:
 
 def count_keys(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> ClassCounts:
     """Count records by key."""
-    return merge_classes([ClassCounts(first, second, np.ones(len(first), np.int64))])
+    return ClassCounts(*_add_up(first, second, np.ones(len(first), np.int64)))
 
 
 def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
     """Merge partial counts."""
-    first = np.concatenate([part.first for part in parts])
-    second = np.concatenate([part.second for part in parts])
-    counts = np.concatenate([part.counts for part in parts])
-    order = np.argsort(first)
-    new, mixed = _runs(first[order], second[order])
-    if mixed:
-        # The first words of different classes met: sort by both words.
-        order = np.lexsort((second, first))
-        new, _ = _runs(first[order], second[order])
-    starts = np.flatnonzero(new)
-    total = np.add.reduceat(counts[order], starts) if len(starts) else counts
-    return ClassCounts(first[order][starts], second[order][starts], total)
+    return ClassCounts(
+        *_add_up(
+            np.concatenate([part.first for part in parts]),
+            np.concatenate([part.second for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+    )
 
 
-def _runs(
-    first: NDArray[np.uint64], second: NDArray[np.uint64]
-) -> tuple[NDArray[np.bool_], bool]:
-    """Mark the first of every run of equal keys; tell whether first words alone ever agree."""
-    changed = second[1:] != second[:-1]
-    same = first[1:] == first[:-1]
-    return np.append(True, ~same | changed)[: len(first)], bool((same & changed).any())
+@jit
+def _add_up(first, second, counts):
+    """Add up counts by key, and sort the keys.
+
+    Keys are hashes, so that their leading bits spread them over bins evenly; a bin keeps its few
+    different keys sorted as they come.
+    """
+    n = len(first)
+    bits = 0
+    while (n >> bits) > 16 and bits < 20:
+        bits += 1
+    shift = np.uint64(64 - bits)
+    begin = np.zeros((1 << bits) + 1, np.int64)
+    for i in range(n):
+        begin[np.int64(first[i] >> shift) + 1 if bits > 0 else 1] += 1
+    for b in range(1 << bits):
+        begin[b + 1] += begin[b]
+    key_a = np.empty(n, np.uint64)
+    key_b = np.empty(n, np.uint64)
+    total = np.empty(n, np.int64)
+    size = np.zeros(1 << bits, np.int64)
+    for i in range(n):
+        b = np.int64(first[i] >> shift) if bits > 0 else 0
+        low = begin[b]
+        place = low + size[b]
+        while place > low and (
+            key_a[place - 1] > first[i] or (key_a[place - 1] == first[i] and key_b[place - 1] > second[i])
+        ):
+            place -= 1
+        if place > low and key_a[place - 1] == first[i] and key_b[place - 1] == second[i]:
+            total[place - 1] += counts[i]
+            continue
+        for j in range(low + size[b], place, -1):
+            key_a[j] = key_a[j - 1]
+            key_b[j] = key_b[j - 1]
+            total[j] = total[j - 1]
+        key_a[place] = first[i]
+        key_b[place] = second[i]
+        total[place] = counts[i]
+        size[b] += 1
+    end = 0
+    for b in range(1 << bits):
+        for i in range(begin[b], begin[b] + size[b]):
+            key_a[end] = key_a[i]
+            key_b[end] = key_b[i]
+            total[end] = total[i]
+            end += 1
+    return key_a[:end].copy(), key_b[:end].copy(), total[:end].copy()

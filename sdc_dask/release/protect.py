@@ -23,9 +23,12 @@ from sdc_dask.masking.request import Request, microaggregation_request
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source
 from sdc_dask.release.summary import Summary
-from sdc_dask.release.write import Layout, Written, write_piece
+from sdc_dask.release.write import File, Layout, write_piece
 from sdc_dask.risk.anonymity import Anonymity, of_sizes
-from sdc_dask.utility.sse import SSE, merge_squares, of_squares
+from sdc_dask.utility.sse import SSE, merge_sums, of_sums
+
+# The classes of so many records are merged in one place: at most 24 bytes each.
+ROWS_A_BUCKET = 2**23
 
 
 def protect(
@@ -125,9 +128,10 @@ def protect(
         with _timed(seconds, "mask and write"):
             say("Masking, writing and checking files", show)
             task = _write_all(opened, ma.mask_columns(frame, planned), layout, directory)
-            files, squares, sizes = compute(task, show)
+            files, differences, sizes = compute(task, show)
         with _timed(seconds, "verify"):
-            loss = of_squares(*squares)
+            values = {name: column.sums for name, column in planned.scan.columns.items()}
+            loss = of_sums(opened.rows, values, differences)
             reached = tuple(of_sizes(each, request.k) for each in sizes)
             _verify(directory, files, opened, reached, request)
     return _summary(target, opened, planned, layout, dropped, files, reached, loss, seconds)
@@ -216,39 +220,28 @@ def _write_all(source: Source, masked: list[Any], layout: Layout, directory: Pat
         write(piece, number, str(directory), shared, *columns)
         for number, (piece, columns) in enumerate(zip(source.pieces, parts, strict=True))
     ]
-    squares = merge_tree([each.squares for each in written], merge_squares)
+    buckets = -(-source.rows // ROWS_A_BUCKET)
     sizes = [
-        lazy_class_sizes([each.classes[group] for each in written])
+        lazy_class_sizes([each.classes[group] for each in written], buckets)
         for group in range(len(layout.groups))
     ]
-    files = delayed(_files, pure=False)([_file(each) for each in written])
-    return delayed(tuple, pure=False)([files, squares, sizes])
-
-
-def _file(written: Delayed) -> Delayed:
-    return delayed(_describe, pure=False)(written)
-
-
-def _describe(written: Written) -> tuple[str, int, int]:
-    return written.file, written.rows, written.size
-
-
-def _files(files: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    return files
+    differences = merge_tree([each.differences for each in written], merge_sums)
+    files = [each.file for each in written]
+    return delayed(tuple, pure=False)([files, differences, sizes])
 
 
 def _verify(
     directory: Path,
-    files: list[tuple[str, int, int]],
+    files: list[File],
     source: Source,
     reached: tuple[Anonymity, ...],
     request: Request,
 ) -> None:
     """Raise RuntimeError unless all rows are there and every class has at least k."""
     found = {path.name: path.stat().st_size for path in directory.iterdir()}
-    if found != {name: size for name, _, size in files}:
+    if found != {file.name: file.size for file in files}:
         raise RuntimeError("files in the output are not those that were written and checked.")
-    rows = sum(count for _, count, _ in files)
+    rows = sum(file.rows for file in files)
     if rows != source.rows:
         raise RuntimeError(f"{rows} rows were written of {source.rows} in the source.")
     for group, each in zip(request.groups, reached, strict=True):
@@ -265,7 +258,7 @@ def _summary(
     planned: ma.Plan,
     layout: Layout,
     dropped: Sequence[Any],
-    files: list[tuple[str, int, int]],
+    files: list[File],
     reached: tuple[Anonymity, ...],
     loss: SSE,
     seconds: dict[str, float],
@@ -276,7 +269,7 @@ def _summary(
         target=str(target),
         rows=source.rows,
         files=len(files),
-        size=sum(size for _, _, size in files),
+        size=sum(file.size for file in files),
         masked=layout.groups,
         kept=tuple(name for name in layout.schema.names if name not in masked),
         dropped=tuple(dropped),

@@ -18,7 +18,7 @@ from sdc_dask.engine.classes import partition_classes
 from sdc_dask.engine.columns import to_float
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.release.source import Piece
-from sdc_dask.utility.sse import Partial, partition_squares
+from sdc_dask.utility.sse import Sums, sum_differences
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,20 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class File:
+    """A file that was written and checked."""
+
+    name: str
+    rows: int
+    size: int  # bytes
+
+
+@dataclass(frozen=True)
 class Written:
     """What a piece's file holds, as it was read again."""
 
-    file: str
-    rows: int
-    size: int  # bytes
-    squares: tuple[int, Partial]
+    file: File
+    differences: Sums  # to the source, by column
     classes: tuple[ClassCounts, ...]  # by group of columns
 
 
@@ -89,7 +96,9 @@ def write_piece(
     original = piece.read()
     table = _protect(original, layout, masked)
     path = os.path.join(directory, f"part-{number:06d}.parquet")
-    pq.write_table(table, path)
+    # Centroids have too many different values for a dictionary, which would only take time.
+    texts = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    pq.write_table(table, path, use_dictionary=texts)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     return _check(path, table, original, layout)
@@ -153,10 +162,8 @@ def _check(path: str, meant: pa.Table, original: pa.Table, layout: Layout) -> Wr
     for name in layout.by:
         frame[name] = found.column(name).to_pandas()
     return Written(
-        os.path.basename(path),
-        found.num_rows,
-        os.path.getsize(path),
-        partition_squares(to_float(before, masked), to_float(frame, masked), masked),
+        File(os.path.basename(path), found.num_rows, os.path.getsize(path)),
+        sum_differences(to_float(before, masked), to_float(frame, masked), masked),
         tuple(partition_classes(frame, [*group, *layout.by]) for group in layout.groups),
     )
 

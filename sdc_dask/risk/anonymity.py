@@ -18,6 +18,9 @@ from sdc_dask.engine.frames import Frame, is_dask, map_partitions
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.results import Result
 
+# The classes of so many partitions are merged in one place.
+PARTITIONS_A_BUCKET = 32
+
 
 @dataclass(frozen=True, repr=False)
 class Anonymity(Result):
@@ -36,7 +39,8 @@ def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anony
     columns = list(columns)
     if is_dask(frame):
         partials = map_partitions([frame[columns]], _chunk, columns)
-        (sizes,) = dask.compute(lazy_class_sizes(partials))
+        buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
+        (sizes,) = dask.compute(lazy_class_sizes(partials, buckets))
     else:
         sizes = class_sizes(partition_classes(frame, columns))
     return of_sizes(sizes, k)

@@ -26,35 +26,44 @@ class SSE(Result):
     by_column: dict[Hashable, float] = field(metadata={"note": ""})
 
 
-# By column: the sums of the original's values and of the differences.
-Partial = dict[Hashable, tuple[ExactSum, ExactSum]]
+# By column: exact sums of values or of differences.
+Sums = dict[Hashable, ExactSum]
 
 
 def sse(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> SSE:
     """Compare frames row by row, in one pass."""
     columns = list(columns)
     frames = [original[columns], masked[columns]]
-    rows, sums = map_reduce(frames, _chunk, merge_squares, columns)
-    return of_squares(rows, sums)
+    rows, values, differences = map_reduce(frames, _chunk, _merge, columns)
+    return of_sums(rows, values, differences)
 
 
 def _chunk(
     original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
-) -> tuple[int, Partial]:
+) -> tuple[int, Sums, Sums]:
     if len(original) != len(masked) or not original.index.equals(masked.index):
         raise ValueError(
             f"partition {number} of the masked frame has other rows than that of the original: "
             f"{len(masked)} rows against {len(original)}, or another index. Compare frames with "
             "the same rows in the same order, as masking with keep_order=True returns them."
         )
-    return partition_squares(to_float(original, columns), to_float(masked, columns), columns)
+    old = to_float(original, columns)
+    values = {
+        column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)
+    }
+    return len(original), values, sum_differences(old, to_float(masked, columns), columns)
 
 
-def partition_squares(
+def _merge(parts: list[tuple[int, Sums, Sums]]) -> tuple[int, Sums, Sums]:
+    rows, values, differences = zip(*parts, strict=True)
+    return sum(rows), merge_sums(values), merge_sums(differences)
+
+
+def sum_differences(
     original: NDArray[np.float64], masked: NDArray[np.float64], columns: Sequence[Hashable]
-) -> tuple[int, Partial]:
-    """Return the number of rows and the sums of one partition."""
-    sums: Partial = {}
+) -> Sums:
+    """Return the sums of the differences between two arrays, by column."""
+    sums: Sums = {}
     for j, column in enumerate(columns):
         old, new = original[:, j], masked[:, j]
         present = ~np.isnan(old)
@@ -64,9 +73,8 @@ def partition_squares(
                 f"column {column!r} has {differing} cells that are missing in one frame and not in "
                 "the other: their difference is not a number. Fill or drop them in both."
             )
-        old, new = old[present], new[present]
-        sums[column] = exact_sum(old), _sum_of_differences(old, new)
-    return len(original), sums
+        sums[column] = _sum_of_differences(old[present], new[present])
+    return sums
 
 
 def _sum_of_differences(old: NDArray[np.float64], new: NDArray[np.float64]) -> ExactSum:
@@ -78,26 +86,34 @@ def _sum_of_differences(old: NDArray[np.float64], new: NDArray[np.float64]) -> E
     return replace(halves, total=2 * halves.total, squares=4 * halves.squares)
 
 
-def merge_squares(parts: Sequence[tuple[int, Partial]]) -> tuple[int, Partial]:
+def merge_sums(parts: Sequence[Sums]) -> Sums:
     """Add up the sums of partitions."""
-    rows, sums = parts[0]
-    for more_rows, more in parts[1:]:
-        rows += more_rows
-        sums = {
-            column: (old + more[column][0], difference + more[column][1])
-            for column, (old, difference) in sums.items()
-        }
-    return rows, sums
+    total = dict(parts[0])
+    for part in parts[1:]:
+        for column, sums in part.items():
+            total[column] += sums
+    return total
 
 
-def of_squares(rows: int, sums: Partial) -> SSE:
-    """Standardize and add up. A constant column has the scale 1 and no share in SST."""
-    by_column = {
-        column: difference.sum_of_squares
-        if original.spread == 0
-        else difference.squares * original.n**2 / original.spread
-        for column, (original, difference) in sums.items()
-    }
+def of_sums(rows: int, values: Sums, differences: Sums) -> SSE:
+    """Standardize and add up. A constant column has the scale 1 and no share in SST.
+
+    Parameters
+    ----------
+    rows : int
+        Number of records.
+    values : dict
+        Sums of the original's values, by column.
+    differences : dict
+        Sums of the differences between original and masked values, by column.
+    """
+    by_column = {}
+    for column, difference in differences.items():
+        original = values[column]
+        if original.spread:
+            by_column[column] = difference.squares * original.n**2 / original.spread
+        else:
+            by_column[column] = difference.sum_of_squares
     total = sum(by_column.values())
-    sst = float(sum(original.n for original, _ in sums.values() if original.spread))
+    sst = float(sum(values[column].n for column in differences if values[column].spread))
     return SSE(total, sst, total / sst if sst else 0.0, rows, by_column)
