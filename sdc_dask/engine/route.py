@@ -49,13 +49,26 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
     if not is_dask(frame):
         masked = _mask_partition(_sorted(_depart(frame, 0, placement)), placement.row_ids, mask)
         return _come_home(_sorted(masked), placement.row_ids)
+    routed, homes = at_blocks(frame, placement)
+    meta = _depart(meta_of(frame), 0, placement)
+    masked = routed.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
+    back = _route(masked, placement.row_ids.divisions(homes))
+    return back.map_partitions(_come_home, placement.row_ids, meta=meta.drop(columns="key"))
+
+
+def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, int]:
+    """Route the columns of a placement to their blocks.
+
+    Returns
+    -------
+    tuple of Dask DataFrame and int
+        Routed rows, sorted by their key, which is the index; and the number of partitions that
+        they came from.
+    """
     meta = _depart(meta_of(frame), 0, placement)
     parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
     routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    at_blocks = _route(routed, placement.divisions(len(parts)))
-    masked = at_blocks.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
-    back = _route(masked, placement.row_ids.divisions(len(parts)))
-    return back.map_partitions(_come_home, placement.row_ids, meta=meta.drop(columns="key"))
+    return _route(routed, placement.divisions(len(parts))), len(parts)
 
 
 def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
@@ -76,8 +89,7 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
     routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    at_blocks = _route(routed, placement.divisions(len(parts)))
-    return at_blocks.map_partitions(
+    return _route(routed, placement.divisions(len(parts))).map_partitions(
         _stay, placement.row_ids, mask, columns, result_meta, meta=result_meta
     )
 
@@ -155,7 +167,7 @@ def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
     return routed.set_index("key").sort_index()
 
 
-def _mask_sorted(
+def mask_sorted(
     routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Mask the blocks of routed rows that are sorted; return their row ids and new values."""
@@ -169,7 +181,7 @@ def _mask_sorted(
 
 def _mask_partition(routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks) -> pd.DataFrame:
     """Mask the blocks of a partition."""
-    return _routed(*_mask_sorted(routed, row_ids, mask))
+    return _routed(*mask_sorted(routed, row_ids, mask))
 
 
 def _come_home(masked: pd.DataFrame, row_ids: RowIds) -> pd.DataFrame:
@@ -191,7 +203,7 @@ def _stay(
     meta: pd.DataFrame,
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
-    _, values = _mask_sorted(routed, row_ids, mask)
+    _, values = mask_sorted(routed, row_ids, mask)
     frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names
     places = {column: j for j, column in enumerate(columns)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,7 @@ def record_keys(first, second):
     return key_a, key_b
 
 
-@dataclass(frozen=True)
-class ClassCounts:
+class ClassCounts(NamedTuple):
     """Keys of classes of equal records, sorted, and their sizes."""
 
     first: NDArray[np.uint64]
@@ -72,35 +71,41 @@ class ClassCounts:
 
 def count_keys(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> ClassCounts:
     """Count records by key."""
-    return ClassCounts(*_add_up(first, second, np.ones(len(first), np.int64)))
+    return ClassCounts(*_add_up(first, second, np.ones(len(first), np.int64), 0))
 
 
 def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
-    """Merge partial counts."""
-    return ClassCounts(
-        *_add_up(
-            np.concatenate([part.first for part in parts]),
-            np.concatenate([part.second for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-        )
-    )
+    """Merge partial counts, one range of keys after the other: a range fits into the cache."""
+    bits = (sum(len(part.first) for part in parts) // 2**15).bit_length()
+    merged = []
+    for number in range(2**bits):
+        pieces = [part.bucket(number, 2**bits) for part in parts]
+        columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+        merged.append(_add_up(*columns, bits))
+    return ClassCounts(*(np.concatenate(columns) for columns in zip(*merged, strict=True)))
 
 
 @jit
-def _add_up(first, second, counts):
+def _bin(key, common, bits):
+    """Return the bits of a key that follow the common ones."""
+    # A shift by all 64 bits is undefined; two shifts are not.
+    return np.int64((key << np.uint64(common)) >> np.uint64(1) >> np.uint64(63 - bits))
+
+
+@jit
+def _add_up(first, second, counts, common):
     """Add up counts by key, and sort the keys.
 
-    Keys are hashes, so that their leading bits spread them over bins evenly; a bin keeps its few
-    different keys sorted as they come.
+    Keys are hashes that agree in some leading bits, the common ones. The bits that follow spread
+    them over bins evenly; a bin keeps its few different keys sorted as they come.
     """
     n = len(first)
     bits = 0
     while (n >> bits) > 16 and bits < 20:
         bits += 1
-    shift = np.uint64(64 - bits)
     begin = np.zeros((1 << bits) + 1, np.int64)
     for i in range(n):
-        begin[np.int64(first[i] >> shift) + 1 if bits > 0 else 1] += 1
+        begin[_bin(first[i], common, bits) + 1] += 1
     for b in range(1 << bits):
         begin[b + 1] += begin[b]
     key_a = np.empty(n, np.uint64)
@@ -108,7 +113,7 @@ def _add_up(first, second, counts):
     total = np.empty(n, np.int64)
     size = np.zeros(1 << bits, np.int64)
     for i in range(n):
-        b = np.int64(first[i] >> shift) if bits > 0 else 0
+        b = _bin(first[i], common, bits)
         low = begin[b]
         place = low + size[b]
         while place > low and (

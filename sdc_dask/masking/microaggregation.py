@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
@@ -13,6 +15,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.route import put_back, there, there_and_back
 from sdc_dask.engine.scan import Scan, scan
+from sdc_dask.engine.spool import there_and_spool
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import replace_by_centroids
@@ -101,11 +104,13 @@ def plan_group(
     )
 
 
-def mask_columns(frame: Frame, planned: Plan) -> list[Frame]:
-    """Return the masked columns of every group, in the order of the frame."""
+def spool_masked(frame: Frame, planned: Plan, directories: Sequence[Path]) -> list[Delayed]:
+    """Mask every group of columns and spool the values into a directory each."""
     return [
-        there_and_back(frame, placement, mask)
-        for placement, mask in zip(planned.placements, planned.masks, strict=True)
+        there_and_spool(frame, placement, mask, directory)
+        for placement, mask, directory in zip(
+            planned.placements, planned.masks, directories, strict=True
+        )
     ]
 
 
@@ -114,7 +119,11 @@ def microaggregate(frame: Frame, request: Request) -> Frame:
     planned = plan(frame, request)
     if not request.keep_order:
         return there(frame, planned.placements[0], planned.masks[0])
-    return put_back(frame, mask_columns(frame, planned), list(request.groups))
+    masked = [
+        there_and_back(frame, placement, mask)
+        for placement, mask in zip(planned.placements, planned.masks, strict=True)
+    ]
+    return put_back(frame, masked, list(request.groups))
 
 
 def _check_counts(n: int, k: int) -> None:

@@ -127,8 +127,10 @@ def protect(
     with _written_beside(target, replace) as directory:
         with _timed(seconds, "mask and write"):
             say("Masking, writing and checking files", show)
-            task = _write_all(opened, ma.mask_columns(frame, planned), layout, directory)
-            files, differences, sizes = compute(task, show)
+            with _spools(directory, len(request.groups)) as folders:
+                masked = ma.spool_masked(frame, planned, folders)
+                task = _write_all(opened, masked, layout, directory)
+                files, differences, sizes = compute(task, show)
         with _timed(seconds, "verify"):
             values = {name: column.sums for name, column in planned.scan.columns.items()}
             loss = of_sums(opened.rows, values, differences)
@@ -211,14 +213,26 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     seconds[stage] = time.perf_counter() - start
 
 
-def _write_all(source: Source, masked: list[Any], layout: Layout, directory: Path) -> Delayed:
+@contextlib.contextmanager
+def _spools(directory: Path, groups: int) -> Iterator[list[Path]]:
+    """Give a directory for the spooled values of every group of columns, and remove them."""
+    folders = [directory / f"spool-{group}" for group in range(groups)]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+    yield folders
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def _write_all(
+    source: Source, masked: list[Delayed], layout: Layout, directory: Path
+) -> Delayed:
     """Return the task that writes all pieces: their files, sums and sizes of classes."""
     shared = delayed(layout, pure=False, traverse=False)
     write = delayed(write_piece, pure=False)
-    parts = zip(*(frame.to_delayed() for frame in masked), strict=True)
     written = [
-        write(piece, number, str(directory), shared, *columns)
-        for number, (piece, columns) in enumerate(zip(source.pieces, parts, strict=True))
+        write(piece, number, str(directory), shared, *masked)
+        for number, piece in enumerate(source.pieces)
     ]
     buckets = -(-source.rows // ROWS_A_BUCKET)
     sizes = [

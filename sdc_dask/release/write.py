@@ -13,9 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from sdc_dask.engine.classes import partition_classes
 from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.spool import Spool
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.release.source import Piece
 from sdc_dask.utility.sse import Sums, sum_differences
@@ -76,7 +78,7 @@ class Written:
 
 
 def write_piece(
-    piece: Piece, number: int, directory: str, layout: Layout, *masked: pd.DataFrame
+    piece: Piece, number: int, directory: str, layout: Layout, *spools: Spool
 ) -> Written:
     """Write one piece with its masked columns, and check the file.
 
@@ -90,10 +92,11 @@ def write_piece(
     directory : str
         Exists.
     layout : Layout
-    *masked : DataFrame
-        Masked values by group of columns, rows in the order of the piece.
+    *spools : Spool
+        Masked values, by group of columns.
     """
     original = piece.read()
+    masked = [spool.fetch(number, original.num_rows) for spool in spools]
     table = _protect(original, layout, masked)
     path = os.path.join(directory, f"part-{number:06d}.parquet")
     # Centroids have too many different values for a dictionary, which would only take time.
@@ -105,17 +108,12 @@ def write_piece(
 
 
 def _protect(
-    original: pa.Table, layout: Layout, masked: Sequence[pd.DataFrame]
+    original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.float64]]
 ) -> pa.Table:
     """Replace masked columns, leave out dropped ones, prune categories."""
-    values: dict[str, np.ndarray] = {}
-    for frame, group in zip(masked, layout.groups, strict=True):
-        if len(frame) != original.num_rows:
-            raise RuntimeError(
-                f"{len(frame)} masked rows came back for a piece of {original.num_rows} rows: the "
-                "source changed while it was read, or rows were lost."
-            )
-        values |= {name: frame[f"v{j}"].to_numpy() for j, name in enumerate(group)}
+    values: dict[str, NDArray[np.float64]] = {}
+    for array, group in zip(masked, layout.groups, strict=True):
+        values |= {name: np.ascontiguousarray(array[:, j]) for j, name in enumerate(group)}
     arrays = []
     for field in layout.schema:
         if field.name in values:
