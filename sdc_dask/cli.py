@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import ipaddress
 import json
 import linecache
+import logging
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        with _stopped_by_signals():
+        with _stopped_by_signals(), _logs_shown(arguments.debug):
             arguments.run(arguments)
     except (KeyboardInterrupt, SystemExit) as stop:
         terminated = isinstance(stop, SystemExit)
@@ -112,7 +113,10 @@ def _client(arguments: argparse.Namespace) -> Iterator[Client]:
     if arguments.scheduler is None:
         from sdc_dask.release.cluster import local_cluster
 
-        with local_cluster(arguments.workers, arguments.memory_limit or "auto") as client:
+        with contextlib.ExitStack() as stack:
+            with _ctrl_c_ignored():
+                cluster = local_cluster(arguments.workers, arguments.memory_limit or "auto")
+                client = stack.enter_context(cluster)
             yield client
         return
     if not _is_private(arguments.scheduler):
@@ -149,25 +153,68 @@ def _is_private(address: str) -> bool:
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C unwind the program once, so that nothing half-done is left behind."""
+    """Let SIGTERM and Ctrl-C unwind the program, so that nothing half-done is left behind."""
+    stops: list[BaseException] = []
 
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        # A second signal must not stop the cleaning up that the first one began.
-        signal.signal(number, signal.SIG_IGN)
-        if number == signal.SIGTERM:
-            raise SystemExit(TERMINATED)
-        raise KeyboardInterrupt
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if not stops:
+            terminated = number == signal.SIGTERM
+            stops.append(SystemExit(TERMINATED) if terminated else KeyboardInterrupt())
+        # Python drops what is raised in a callback of the garbage collector or a finalizer, and
+        # a signal may meet one: raise again until the program unwinds, but never while it does,
+        # since cleaning up must come to its end.
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        if not _is_unwinding(stops[0]):
+            raise stops[0]
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    try:
-        before = {number: signal.signal(number, stop) for number in numbers}
-    except ValueError:  # not in the main thread, where signals do not arrive
-        before = {}
+    numbers = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
+    with contextlib.ExitStack() as stack:
+        for number in numbers:
+            stack.enter_context(_handled(number, stop))
+        try:
+            yield
+        finally:
+            if stops:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _is_unwinding(stop: BaseException) -> bool:
+    """Whether an exception is being handled right now, or what followed from it."""
+    error = sys.exception()
+    while error is not None and error is not stop:
+        error = error.__context__
+    return error is stop
+
+
+def _ctrl_c_ignored() -> contextlib.AbstractContextManager[None]:
+    """Ignore Ctrl-C while processes start, which inherit this: a terminal signals them, too.
+
+    The program alone is to be interrupted; it stops its workers, which have nothing to say then.
+    """
+    return _handled(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _handled(number: int, handler: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals do not arrive here
+        return
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(number, before)
+
+
+@contextlib.contextmanager
+def _logs_shown(show: bool) -> Iterator[None]:
+    """Show log records, which may quote exceptions and so data values, or do not."""
+    before = logging.root.manager.disable
+    logging.disable(before if show else logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 # What is said when it fails
@@ -184,7 +231,7 @@ def _one_line(error: Exception) -> str:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         return " ".join(str(text).split())
     kind = type(error).__name__
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
+    if isinstance(error, OSError) and error.errno is not None:
         where = f": {error.filename}" if isinstance(error.filename, str) else ""
         return f"{kind}: {os.strerror(error.errno)}{where}."
     advice = _ADVICE.get(kind, "Its text may show data values and is not printed.")

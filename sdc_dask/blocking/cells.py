@@ -48,8 +48,10 @@ def count_cells(
         Bounds of the nodes, between which positions are measured.
     """
     # Sorting is by radix where keys have 16 bits, which codes have by their making.
-    keys = (code, node) if len(node) and (code.max() >= 2**16 or low.shape[0] > 2**16) else (
-        code.astype(np.uint16), node.astype(np.uint16)
+    keys = (
+        (code, node)
+        if len(node) and (code.max() >= 2**16 or low.shape[0] > 2**16)
+        else (code.astype(np.uint16), node.astype(np.uint16))
     )
     order = np.lexsort(keys)
     new = _starts_of_runs(node[order], code[order])

@@ -63,7 +63,7 @@ def fuse(
 
 
 def _number_by_first(labels: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Number labels anew, in the order in which they first occur."""
+    """Give labels new numbers, in the order in which they first occur."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

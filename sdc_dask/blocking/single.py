@@ -14,9 +14,7 @@ from sdc_dask.blocking.leaves import Leaves
 class Single:
     """A locator with one leaf a stratum."""
 
-    def leaf_of(
-        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def leaf_of(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell the leaf of every record."""
         return stratum
 

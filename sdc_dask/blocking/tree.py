@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.blocking.cells import Cells, centroids, count_cells
 from sdc_dask.blocking.leaves import Leaves
+from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.tree import TreeArrays, descend
 
 MAX_AXES = 12
@@ -45,9 +46,7 @@ class Tree:
     low: NDArray[np.float64]  # bounds of nodes
     high: NDArray[np.float64]
 
-    def leaf_of(
-        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def leaf_of(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell the leaf of every record."""
         target, _ = self._descend(points, stratum)
         return ~target
@@ -71,7 +70,7 @@ def grow(
     counts: NDArray[np.int64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-    scale: NDArray[np.float64],
+    coordinates: Coordinates,
     max_block: int,
     count_pass: CountPass,
 ) -> tuple[Tree, Leaves, int]:
@@ -83,8 +82,8 @@ def grow(
         Records by stratum; every stratum has a tree of its own, over the same box.
     low, high : ndarray of float64, shape (d,)
         Smallest and largest value by dimension.
-    scale : ndarray of float64, shape (d,)
-        Unit of distance by dimension.
+    coordinates : Coordinates
+        In which distances are measured.
     max_block : int
         L, the largest leaf.
     count_pass : callable
@@ -100,10 +99,10 @@ def grow(
     A level where all records of a node lie in one child is skipped without a pass, since the
     bounds of the records are known. Records that are all equal are a leaf whatever their number,
     and so is what is left after 64 passes. With more than 12 dimensions a split halves the 12 in
-    which the records are spread widest, measured in `scale`: 2^d children of a few records each
+    which the records are spread widest: 2^d children of a few records each
     would make no blocks.
     """
-    builder = _Builder(scale, max_block)
+    builder = _Builder(coordinates, max_block)
     for stratum, count in enumerate(counts):
         builder.plant(stratum, int(count), low, high)
     passes = 0
@@ -117,8 +116,8 @@ def grow(
 class _Builder:
     """The tree while it grows. Nodes that wait for their counts are last and have no entries."""
 
-    def __init__(self, scale: NDArray[np.float64], max_block: int) -> None:
-        self.scale = scale
+    def __init__(self, coordinates: Coordinates, max_block: int) -> None:
+        self.coordinates = coordinates
         self.max_block = max_block
         self.nodes: list[_Node] = []
         self.open = 0
@@ -148,9 +147,7 @@ class _Builder:
         first_open = len(self.nodes) - self.open
         self.open = 0
         bounds = np.searchsorted(cells.node, np.arange(first_open, len(self.nodes) + 1))
-        for node, begin, end in zip(
-            self.nodes[first_open:], bounds[:-1], bounds[1:], strict=True
-        ):
+        for node, begin, end in zip(self.nodes[first_open:], bounds[:-1], bounds[1:], strict=True):
             self._split_node(node, cells, centroid, slice(begin, end), last)
 
     def _split_node(
@@ -164,7 +161,9 @@ class _Builder:
         total = np.add.reduceat(count, first)
         low = np.minimum.reduceat(cells.low[part], first)
         high = np.maximum.reduceat(cells.high[part], first)
-        weighted = np.add.reduceat(centroid[part] * count[:, None], first)
+        # Weights of at most 1 cannot make the largest floats overflow.
+        weight = count / np.repeat(total, np.diff(first, append=len(count)))
+        mean = np.add.reduceat(centroid[part] * weight[:, None], first).clip(low, high)
         target = np.empty(len(first), np.int64)
         is_leaf = np.ones(len(first), bool)
         for i in np.flatnonzero(total > self.max_block):
@@ -178,7 +177,7 @@ class _Builder:
             total[is_leaf],
             low[is_leaf],
             high[is_leaf],
-            weighted[is_leaf] / total[is_leaf, None],
+            mean[is_leaf],
         )
         target[is_leaf] = ~(self._add_leaves(leaves) + np.arange(len(leaves)))
         self.code.append(entry_code[first])
@@ -198,8 +197,9 @@ class _Builder:
         if len(axes) == 0:
             return None
         if len(axes) > MAX_AXES:
-            spread = (inner_high[axes] / 2 - inner_low[axes] / 2) / self.scale[axes]
-            axes = np.sort(axes[np.argsort(-spread, kind="stable")[:MAX_AXES]])
+            shrink, scale = self.coordinates.shrink, self.coordinates.scale
+            spread = (shrink(inner_high) - shrink(inner_low)) / scale
+            axes = np.sort(axes[np.argsort(-spread[axes], kind="stable")[:MAX_AXES]])
         low, high = low.copy(), high.copy()
         while True:
             middle = _midpoints(low[axes], high[axes])
@@ -231,7 +231,7 @@ class _Builder:
 
     def tree(self) -> Tree:
         """Return the tree as it is now."""
-        d = len(self.scale)
+        d = len(self.coordinates.scale)
         entries = [len(code) for code in self.code] + [0] * self.open
         middles = [middle for node in self.nodes for middle in _middles(node)]
         first_entry = _starts(entries)
@@ -301,9 +301,7 @@ def _cell_box(node: _Node, code: int) -> tuple[NDArray[np.float64], NDArray[np.f
     return low, high
 
 
-def _jump(
-    node: _Node, code: NDArray[np.int64], first_entry: int
-) -> tuple[int, NDArray[np.int64]]:
+def _jump(node: _Node, code: NDArray[np.int64], first_entry: int) -> tuple[int, NDArray[np.int64]]:
     """Return the entries at which the codes with given leading bits begin, and the bits left."""
     bits = len(node.axes) * node.levels
     leading = min(bits, len(code).bit_length())

@@ -25,9 +25,7 @@ class Intervals:
     intervals: NDArray[np.int64]  # by stratum
     first_leaf: NDArray[np.int64]  # by stratum
 
-    def leaf_of(
-        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def leaf_of(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell the leaf of every record."""
         base = self.low[0] / 2
         width = self.high[0] / 2 - base

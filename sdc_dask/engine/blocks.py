@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,9 +30,7 @@ WHOLE = "whole"  # the method of blocking=None
 class Locator(Protocol):
     """Tells the leaf of a record."""
 
-    def leaf_of(
-        self, points: NDArray[np.float64], stratum: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def leaf_of(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell the leaf of every record."""
 
 
@@ -126,8 +125,8 @@ class Blocks:
 def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
     """Into how many blocks a fused leaf is cut in row order: each has L to 2L - 1 records.
 
-    This happens where the tree cannot cut: to records that are all equal in the columns. The
-    other methods promise no largest block.
+    This happens where the tree does not cut: to records that are all equal in the columns, and
+    to what is left after its last pass. The other methods promise no largest block.
     """
     if blocks.method != "tree":
         return np.ones_like(counts)
@@ -135,7 +134,7 @@ def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
 
 
 def cut_counts(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
-    """Records by block, after large fused leaves are cut in row order."""
+    """Return the records by block, after large fused leaves are cut in row order."""
     parts = parts_of(counts, blocks)
     fused = np.repeat(np.arange(len(counts)), parts)
     part = np.arange(len(fused)) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -186,13 +185,9 @@ def plan_blocks(
     elif method == "univariate":
         locator, leaves, passes = cut_intervals(strata.counts, low, high, max_block, count_pass)
     else:
-        locator, leaves, passes = grow(
-            strata.counts, low, high, coordinates.scale_of_values, max_block, count_pass
-        )
+        locator, leaves, passes = grow(strata.counts, low, high, coordinates, max_block, count_pass)
     fused = _fuse_strata(leaves, coordinates, len(strata), k)
-    return Blocks(
-        tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, low
-    )
+    return Blocks(tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, low)
 
 
 def _count_partition(
@@ -219,7 +214,7 @@ def _fuse_strata(
     bounds = np.searchsorted(leaves.stratum[order], np.arange(n_strata + 1))
     points = coordinates.of_shrunk(coordinates.shrink(leaves.centroid))
     base = 0
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]
         held = members[leaves.count[members] > 0]
         fused[members] = base

@@ -18,8 +18,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable]) -> None:
         dtype = meta[column].dtype
         if not is_numeric(dtype):
             raise TypeError(
-                f"column {column!r} has dtype {dtype}, which is no real number: "
-                f"{_advice(dtype)}"
+                f"column {column!r} has dtype {dtype}, which is no real number: {_advice(dtype)}"
             )
 
 
@@ -36,11 +35,16 @@ def is_numeric(dtype: object) -> bool:
 
 
 def _advice(dtype: object) -> str:
+    arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
     if pd.api.types.is_bool_dtype(dtype):
         return "cast it to int first if its mean makes sense, or leave it out."
-    if isinstance(dtype, pd.CategoricalDtype):
+    if isinstance(dtype, pd.CategoricalDtype) or pa.types.is_dictionary(arrow):
         return "leave it out, or name it in `by` to keep groups within its categories."
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+    if isinstance(dtype, np.dtype | pd.DatetimeTZDtype | pd.PeriodDtype):
+        is_time = not isinstance(dtype, np.dtype) or dtype.kind in "mM"
+    else:
+        is_time = pa.types.is_temporal(arrow)
+    if is_time:
         return "convert it to a number first, for example days since a date."
     return "cast it to float64 if it holds numbers, or leave it out."
 
@@ -51,7 +55,14 @@ def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.floa
     for j, column in enumerate(columns):
         # A nullable or Arrow column hands out NaN for its missing cells, and never what lies
         # under them in its buffers.
-        values[:, j] = part[column].to_numpy(dtype="float64", na_value=np.nan)
+        try:
+            values[:, j] = part[column].to_numpy(dtype="float64", na_value=np.nan)
+        except (TypeError, ValueError):
+            # The original text may show a value.
+            raise TypeError(
+                f"column {column!r} holds values that are not numbers, whatever the dtype of the "
+                "frame says: cast it to float64 first."
+            ) from None
     return values
 
 
@@ -73,13 +84,29 @@ def masked_dtype(dtype: object) -> object:
     return dtype if pd.api.types.is_float_dtype(dtype) else pd.Float64Dtype()
 
 
+def masked_array(values: NDArray[np.float64], dtype: object) -> pd.api.extensions.ExtensionArray:
+    """Return centroids as an array of a dtype that :func:`masked_dtype` gave."""
+    return pd.array(narrow(values, _float_width(dtype)), dtype=dtype)
+
+
+def narrow(values: NDArray[np.float64], width: int) -> NDArray[np.floating]:
+    """Return values as floats of so many bytes; what rounds to zero is zero without a sign."""
+    kind = np.dtype(f"f{width}")
+    return np.ascontiguousarray(values).astype(kind) + kind.type(0)
+
+
+def _float_width(dtype: object) -> int:
+    if isinstance(dtype, pd.ArrowDtype):
+        return dtype.pyarrow_dtype.bit_width // 8
+    return np.dtype(getattr(dtype, "numpy_dtype", dtype)).itemsize
+
+
 def replace_columns(
     part: pd.DataFrame, columns: Sequence[Hashable], values: NDArray[np.float64]
 ) -> pd.DataFrame:
     """Return a frame with new values in some columns; all else is as it was."""
     new = part.copy(deep=False)
     for j, column in enumerate(columns):
-        dtype = masked_dtype(part[column].dtype)
-        array = np.ascontiguousarray(values[:, j])
-        new[column] = pd.Series(pd.array(array, dtype=dtype), index=part.index, copy=False)
+        array = masked_array(values[:, j], masked_dtype(part[column].dtype))
+        new[column] = pd.Series(array, index=part.index, copy=False)
     return new

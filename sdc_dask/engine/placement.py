@@ -47,7 +47,9 @@ class Placement:
     blocks: Blocks
     row_ids: RowIds
     counts: NDArray[np.int64]  # by fused leaf, in this frame
-    rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by fused leaf
+    rank_start: dict[
+        int, NDArray[np.int64]
+    ]  # by partition: rank of its first record, by fused leaf
 
     def block_of(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sdc_dask.engine.columns import replace_columns, to_float
+from sdc_dask.engine.columns import masked_array, replace_columns, to_float
 from sdc_dask.engine.frames import (
     Frame,
     fix_partitions,
@@ -213,6 +213,6 @@ def _stay(
     ]
     frame = frame[picked].set_axis(meta.columns, axis="columns")
     for j, column in enumerate(columns):
-        array = pd.array(np.ascontiguousarray(values[:, j]), dtype=meta[column].dtype)
+        array = masked_array(values[:, j], meta[column].dtype)
         frame[column] = pd.Series(array, index=frame.index, copy=False)
     return frame

@@ -111,9 +111,7 @@ class Scan:
 
     def strata(self, rules: Sequence[StrataRule]) -> list[Strata]:
         """Return the strata of the rules that were scanned."""
-        return [
-            rule.strata(counts) for rule, counts in zip(rules, self.strata_counts, strict=True)
-        ]
+        return [rule.strata(counts) for rule, counts in zip(rules, self.strata_counts, strict=True)]
 
 
 def scan(frame: Frame, columns: Sequence[Hashable], rules: Sequence[StrataRule]) -> Scan:

@@ -62,7 +62,7 @@ class Spool:
             total += len(position)
         if total != count or not seen.all():
             raise RuntimeError(
-                f"{total} masked rows came back for {count} rows: rows were lost or doubled, or the "
+                f"{total} masked rows came back for {count}: rows were lost or doubled, or the "
                 "source changed while it was read. Nothing is released."
             )
         return values

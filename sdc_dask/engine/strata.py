@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask.engine.columns import to_float
+
 _BITS = 62  # of an int64 that hold one pattern of missing cells each
 
 
@@ -31,7 +33,9 @@ class StrataRule:
         for i in range(0, len(self.pattern_of), _BITS):
             word = np.zeros(len(part), np.int64)
             for bit, column in enumerate(self.pattern_of[i : i + _BITS]):
-                word |= part[column].isna().to_numpy().astype(np.int64) << bit
+                # As numbers: a NaN that a nullable column does not count as missing is missing.
+                missing = np.isnan(to_float(part, [column])[:, 0])
+                word |= missing.astype(np.int64) << bit
             keys[f"missing{i}"] = word
         return pd.DataFrame(keys) if keys else None
 
@@ -43,7 +47,7 @@ class StrataRule:
         return merge_counts([keys.assign(count=1)])
 
     def strata(self, counts: pd.DataFrame) -> Strata:
-        """Number the strata that were counted."""
+        """Give numbers to the strata that were counted."""
         table = counts.drop(columns="count").assign(stratum=np.arange(len(counts)))
         return Strata(self, table, counts["count"].to_numpy(np.int64))
 

@@ -117,7 +117,8 @@ def _add_up(first, second, counts, common):
         low = begin[b]
         place = low + size[b]
         while place > low and (
-            key_a[place - 1] > first[i] or (key_a[place - 1] == first[i] and key_b[place - 1] > second[i])
+            key_a[place - 1] > first[i]
+            or (key_a[place - 1] == first[i] and key_b[place - 1] > second[i])
         ):
             place -= 1
         if place > low and key_a[place - 1] == first[i] and key_b[place - 1] == second[i]:

@@ -62,8 +62,3 @@ class Coordinates:
         points = (values - self.centre) / self.scale
         points[np.isnan(points)] = 0.0
         return points
-
-    @property
-    def scale_of_values(self) -> NDArray[np.float64]:
-        """The scale in the units of the values."""
-        return np.ldexp(self.scale, self.exponent)

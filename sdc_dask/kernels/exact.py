@@ -38,9 +38,7 @@ class ExactSum:
     squares: int = 0
 
     def __add__(self, other: ExactSum) -> ExactSum:
-        return ExactSum(
-            self.n + other.n, self.total + other.total, self.squares + other.squares
-        )
+        return ExactSum(self.n + other.n, self.total + other.total, self.squares + other.squares)
 
     @property
     def mean(self) -> float:
@@ -61,10 +59,7 @@ class ExactSum:
         # An even power of two brings the ratio into the range of float64, and out after the root.
         denominator = self.n * self.n
         power = (spread.bit_length() - denominator.bit_length()) // 2 * 2
-        if power >= 0:
-            ratio = spread / (denominator << power)
-        else:
-            ratio = (spread << -power) / denominator
+        ratio = spread / (denominator << power) if power >= 0 else (spread << -power) / denominator
         return math.ldexp(math.sqrt(ratio), power // 2 - _UNIT)
 
     @property
@@ -95,9 +90,7 @@ def exact_sum(values: NDArray[np.float64]) -> ExactSum:
         shift = max(int(exponent) - 1, 0)
         t0, t1, s0, s1, s2, s3 = (int(digit) for digit in digits[:, exponent])
         total += (t0 + (t1 << _DIGIT)) << shift
-        squares += (
-            s0 + (s1 << _DIGIT) + (s2 << 2 * _DIGIT) + (s3 << 3 * _DIGIT)
-        ) << 2 * shift
+        squares += (s0 + (s1 << _DIGIT) + (s2 << 2 * _DIGIT) + (s3 << 3 * _DIGIT)) << 2 * shift
     return ExactSum(len(values), total, squares)
 
 

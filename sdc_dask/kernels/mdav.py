@@ -15,6 +15,7 @@ from sdc_dask.kernels._jit import jit
 
 LEAF_SIZE = 16
 UNROLLED = 8
+TINY = 1e-300  # far above the rounding of numbers so small that they lose digits
 NO_ROW = np.iinfo(np.int64).max
 
 
@@ -69,7 +70,7 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     --------
     >>> import numpy as np
     >>> mdav(np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]]), k=2)
-    array([1, 1, 2, 2, 0, 0])
+    array([0, 0, 2, 2, 1, 1])
     """
     # Around the origin, sums of what is left lose least, and the index can bound by radius.
     points = points - points.mean(axis=0)
@@ -89,7 +90,7 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     boxes bound the farthest record badly. With |x - q|^2 = |x|^2 + |q|^2 - 2 x.q, the radius
     bounds the first term and the box the last, and the two together bound it well.
     """
-    n, d = points.shape
+    _n, d = points.shape
     # A tuple's length is a constant for the compiler: it unrolls the loops over few dimensions.
     return _mdav_indexed(points, k, (0,) * d if d <= UNROLLED else ())
 
@@ -443,7 +444,7 @@ def _farthest_bound(dims, tree, node, query, query_square):
     """Upper bound of the squared distance from `query` to the live records of a node.
 
     The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
-    through the radius is computed otherwise, so that it carries a slack.
+    through the radius is computed otherwise, so that it carries a slack, relative and absolute.
     """
     corner = 0.0
     lean = 0.0
@@ -454,7 +455,7 @@ def _farthest_bound(dims, tree, node, query, query_square):
         corner += gap * gap
         lean += max(-query[j] * low, -query[j] * high)
     ball = tree.square[node] + query_square + 2.0 * lean
-    ball += 1e-10 * (tree.square[node] + query_square + abs(lean))
+    ball += 1e-10 * (tree.square[node] + query_square + abs(lean)) + TINY
     return min(corner, ball)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from sdc_dask.masking.auto_block import auto_block
 from sdc_dask.masking.methods import METHODS
 from sdc_dask.masking.request import Request
 
+
 @dataclass(frozen=True)
 class MaskByCentroids:
     """Group the records of every block and replace them by the centroids of their groups."""
@@ -40,12 +42,12 @@ class MaskByCentroids:
         points = self.coordinates.of_shrunk(values)
         labels = np.empty(len(values), np.int64)
         groups = 0
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in itertools.pairwise(bounds):
             block = group(points[begin:end], self.k)
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
         replace_by_centroids(values, labels)
-        values = self.coordinates.grow(values)
+        values = self.coordinates.grow(values) + 0.0
         # One bit pattern for all missing cells, whatever they were.
         values[np.isnan(values)] = np.nan
         return values

@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 @contextlib.contextmanager
 def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Iterator[Client]:
-    """Start worker processes with one thread each, on loopback and without a dashboard.
+    """Start worker processes with one thread each, on loopback alone.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     # Shuffles and spilling write original values: into a directory of this run's own, mode 0700.
     with (
         tempfile.TemporaryDirectory(prefix="sdc-dask-", ignore_cleanup_errors=True) as scratch,
-        dask.config.set({"temporary-directory": scratch}),
+        dask.config.set({"temporary-directory": scratch, "scheduler": None}),
         LocalCluster(
             n_workers=workers or len(os.sched_getaffinity(0)),
             threads_per_worker=1,
             memory_limit=memory_limit,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=scratch,
             silence_logs=logging.ERROR,
         ) as cluster,

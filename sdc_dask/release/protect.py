@@ -146,9 +146,7 @@ def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}."
         )
-    names = [
-        name for each in columns for name in ([each] if isinstance(each, str) else list(each))
-    ]
+    names = [name for each in columns for name in ([each] if isinstance(each, str) else list(each))]
     arguments.existing(everything, names, "columns")
     return list(dict.fromkeys(names))
 
@@ -163,7 +161,7 @@ def _check_paths(source: Path, target: Path, replace: bool) -> None:
         raise ValueError(
             f"source {str(source)!r} lies inside the target: choose another target directory."
         )
-    if target.exists() and not replace:
+    if os.path.lexists(target) and not replace:
         raise FileExistsError(
             f"target {str(target)!r} exists: choose another name, or replace it with replace=True "
             "(--replace on the command line)."
@@ -181,7 +179,7 @@ def _written_beside(target: Path, replace: bool) -> Iterator[Path]:
     try:
         yield directory
         _sync(directory)
-        if replace and target.exists():
+        if replace and os.path.lexists(target):
             old = target.parent / f".{target.name}.{token}.old"
             target.rename(old)
             try:
@@ -189,7 +187,7 @@ def _written_beside(target: Path, replace: bool) -> Iterator[Path]:
             except OSError:
                 old.rename(target)
                 raise
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
         else:
             directory.rename(target)
         _sync(target.parent)
@@ -224,9 +222,7 @@ def _spools(directory: Path, groups: int) -> Iterator[list[Path]]:
         shutil.rmtree(folder)
 
 
-def _write_all(
-    source: Source, masked: list[Delayed], layout: Layout, directory: Path
-) -> Delayed:
+def _write_all(source: Source, masked: list[Delayed], layout: Layout, directory: Path) -> Delayed:
     """Return the task that writes all pieces: their files, sums and sizes of classes."""
     shared = delayed(layout, pure=False, traverse=False)
     write = delayed(write_piece, pure=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Piece:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read columns as an Arrow table; all of them by default."""
-        with pq.ParquetFile(self.path) as file:
+        with _named_errors(self.path), pq.ParquetFile(self.path) as file:
             return file.read_row_groups(
                 list(self.row_groups), columns=columns, use_threads=False, use_pandas_metadata=False
             )
@@ -77,7 +78,8 @@ def open_source(path: Path) -> Source:
     schema = None
     pieces: list[Piece] = []
     for file in files:
-        metadata = _metadata(file)
+        with _named_errors(str(file)):
+            metadata = pq.read_metadata(file)
         own = metadata.schema.to_arrow_schema()
         if schema is None:
             schema = own
@@ -110,14 +112,15 @@ def _files(directory: Path) -> list[Path]:
     return files
 
 
-def _metadata(file: Path) -> pq.FileMetaData:
+@contextlib.contextmanager
+def _named_errors(path: str) -> Iterator[None]:
+    """Name the file that cannot be read, and leave out what was found in it."""
     try:
-        return pq.read_metadata(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        # The original text may quote what it found in the file.
+        yield
+    except (pa.ArrowException, OSError) as error:
         raise ValueError(
-            f"file {str(file)!r} cannot be read as parquet ({type(error).__name__}): it is "
-            "truncated, corrupt or of another kind."
+            f"file {path!r} cannot be read as parquet ({type(error).__name__}): it is truncated, "
+            "corrupt or of another kind."
         ) from None
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sdc_dask.engine.classes import partition_classes
-from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.columns import narrow, to_float
 from sdc_dask.engine.spool import Spool
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.release.source import Piece
@@ -107,18 +107,16 @@ def write_piece(
     return _check(path, table, original, layout)
 
 
-def _protect(
-    original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.float64]]
-) -> pa.Table:
+def _protect(original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.float64]]) -> pa.Table:
     """Replace masked columns, leave out dropped ones, prune categories."""
     values: dict[str, NDArray[np.float64]] = {}
     for array, group in zip(masked, layout.groups, strict=True):
-        values |= {name: np.ascontiguousarray(array[:, j]) for j, name in enumerate(group)}
+        values |= {name: array[:, j] for j, name in enumerate(group)}
     arrays = []
     for field in layout.schema:
         if field.name in values:
-            array = pa.array(values[field.name], pa.float64(), from_pandas=True)
-            arrays.append(array.cast(field.type, safe=False))
+            array = narrow(values[field.name], field.type.bit_width // 8)
+            arrays.append(pa.array(array, field.type, from_pandas=True))
         elif pa.types.is_dictionary(field.type):
             arrays.append(_prune(original.column(field.name).combine_chunks()))
         else:

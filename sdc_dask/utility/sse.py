@@ -48,9 +48,7 @@ def _chunk(
             "the same rows in the same order, as masking with keep_order=True returns them."
         )
     old = to_float(original, columns)
-    values = {
-        column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)
-    }
+    values = {column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)}
     return len(original), values, sum_differences(old, to_float(masked, columns), columns)
 
 

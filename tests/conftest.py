@@ -1,0 +1,109 @@
+"""Schedulers, reference data and checks that tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdc_dask.release.cluster import local_cluster
+
+EIA_COLUMNS = [
+    "UTILITYID",
+    *(f"{who}{what}" for who in ("RES", "COM", "IND") for what in ("REVENUE", "SALES")),
+    "OTHREVENUE",
+    "OTHRSALES",
+    "TOTREVENUE",
+    "TOTSALES",
+]
+
+
+@pytest.fixture(scope="session")
+def _cluster() -> Iterator[object]:
+    with local_cluster(2, "2GiB") as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Run on threads what does not ask for a cluster, even while one is open."""
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+@pytest.fixture(params=["threads", "cluster"])
+def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a test on threads and on a cluster of two processes."""
+    if request.param == "threads":
+        yield "threads"
+    else:
+        client = request.getfixturevalue("_cluster")
+        with dask.config.set(scheduler=None), client.as_current():
+            yield "cluster"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Callable[[str], pd.DataFrame]:
+    """Read a public reference data set, or skip where it is not at hand."""
+    folder = Path(os.environ.get("SDC_DASK_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+    def read(name: str) -> pd.DataFrame:
+        path = folder / f"{name}.csv"
+        if not path.exists():
+            pytest.skip(f"reference data {path.name} not found: set SDC_DASK_DATA to its folder")
+        return pd.read_csv(path)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def eia(reference: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """The EIA data, its eleven columns."""
+    return reference("casc_eia")[EIA_COLUMNS]
+
+
+@pytest.fixture(scope="session")
+def census(reference: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """The Census data, all thirteen columns."""
+    return reference("casc_census")
+
+
+@pytest.fixture(scope="session")
+def smallest_class() -> Callable[..., int]:
+    """Count classes of equal records with pandas alone."""
+
+    def smallest(frame: pd.DataFrame, columns: list) -> int:
+        return int(frame.groupby(columns, dropna=False, observed=True).size().min())
+
+    return smallest
+
+
+@pytest.fixture(scope="session")
+def standardized_sse() -> Callable[..., float]:
+    """Compute SSE with pandas alone."""
+
+    def sse(original: pd.DataFrame, masked: pd.DataFrame) -> float:
+        scale = original.std(ddof=0).replace(0, 1)
+        return float((((original - masked) / scale) ** 2).sum().sum())
+
+    return sse
+
+
+@pytest.fixture
+def tied() -> pd.DataFrame:
+    """Data with many ties, in columns of several kinds."""
+    rng = np.random.default_rng(5)
+    n = 3_000
+    return pd.DataFrame(
+        {
+            "age": rng.integers(16, 40, n),
+            "hours": rng.choice([0.0, 20.0, 37.5, 40.0], n),
+            "income": np.round(rng.lognormal(8, 1, n), -2),
+            "region": rng.choice(["north", "south", "east"], n),
+        }
+    )

@@ -1,0 +1,63 @@
+"""The README's code and the examples run as they stand."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+
+import dask
+import pytest
+
+from sdc_dask import cli
+
+ROOT = Path(__file__).parents[1]
+
+
+def _blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session: dict[str, object] = {}
+    codes = _blocks("python")
+    assert len(codes) == 3
+    with dask.config.set(scheduler="threads"):
+        for number, code in enumerate(codes):
+            exec(compile(code, f"README.md, block {number}", "exec"), session)
+    shown = capsys.readouterr().out
+    assert "below_k    0" in shown
+    assert "Protected 100,000 rows" in shown
+    # What the command line is given is what the last block has written.
+    (commands,) = _blocks("console")
+    (command,) = re.findall(r"^\$ sdc-dask (.*)$", commands, re.MULTILINE)
+    assert cli.main([*shlex.split(command), "--workers", "1"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["published", "release", "survey"]
+
+
+def test_links_of_documents_exist() -> None:
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
+        assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("first_session", ["--rows", "2000"]), ("cluster_job", ["--rows", "2000", "--workers", "1"])],
+)
+def test_examples(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    arguments: list[str],
+) -> None:
+    script = str(ROOT / "examples" / f"{name}.py")
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    runpy.run_path(script, run_name="__main__")
+    assert "Protected 2,000 rows" in capsys.readouterr().out

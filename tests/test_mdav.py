@@ -1,0 +1,137 @@
+"""MDAV: both kernels against a plain implementation, and against published figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from sdc_dask.kernels.mdav import mdav, mdav_brute, mdav_indexed
+
+
+def plain_mdav(points: np.ndarray, k: int) -> np.ndarray:
+    """MDAV as it is written down, with numpy and no haste."""
+    labels = np.full(len(points), -1)
+    group = 0
+
+    def farthest(query: np.ndarray, left: np.ndarray) -> int:
+        return left[np.argmax(squares(points[left], query))]
+
+    def take(seed: int) -> None:
+        nonlocal group
+        left = np.flatnonzero(labels < 0)
+        others = left[left != seed]
+        near = others[np.argsort(squares(points[others], points[seed]), kind="stable")[: k - 1]]
+        labels[[seed, *near]] = group
+        group += 1
+
+    def squares(many: np.ndarray, one: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(many))
+        for j in range(many.shape[1]):  # in the order of the kernels, to the last bit
+            total += (many[:, j] - one[j]) ** 2
+        return total
+
+    while (labels < 0).sum() >= 2 * k:
+        left = np.flatnonzero(labels < 0)
+        pair = len(left) >= 3 * k
+        r = farthest(points[left].mean(axis=0), left)
+        take(r)
+        if pair:
+            take(farthest(points[r], np.flatnonzero(labels < 0)))
+    labels[labels < 0] = group
+    return labels
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("n", [7, 40, 333])
+def test_kernels_equal_the_plain_algorithm(n: int, d: int, k: int) -> None:
+    points = np.random.default_rng(n + d + k).normal(size=(n, d))
+    points -= points.mean(axis=0)
+    expected = plain_mdav(points, k)
+    np.testing.assert_array_equal(mdav_brute(points, k), expected)
+    np.testing.assert_array_equal(mdav_indexed(points, k), expected)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 40])
+@pytest.mark.parametrize("d", [1, 2, 4, 10])
+def test_kernels_agree_on_ties(levels: int, d: int) -> None:
+    rng = np.random.default_rng(levels * 10 + d)
+    points = rng.integers(0, levels, (3_000, d)).astype(float)
+    points -= points.mean(axis=0)
+    for k in (2, 3, 10):
+        np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda rng, n: rng.uniform(-1, 1, (n, 3)),
+        lambda rng, n: rng.lognormal(0, 3, (n, 4)),
+        lambda rng, n: rng.normal(size=(n, 1)) @ rng.normal(size=(1, 6)),  # on a line
+        lambda rng, n: rng.normal(size=(n, 12)),
+        lambda rng, n: 1e9 + rng.normal(size=(n, 2)),
+        lambda rng, n: 1e-160 * rng.normal(size=(n, 2)),  # squares are subnormal
+    ],
+    ids=["uniform", "skewed", "line", "wide", "offset", "tiny"],
+)
+def test_kernels_agree_on_shapes(shape: object) -> None:
+    points = shape(np.random.default_rng(3), 5_000)
+    points -= points.mean(axis=0)
+    for k in (3, 20):
+        np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    points=hnp.arrays(
+        float,
+        st.tuples(st.integers(2, 60), st.integers(1, 4)),
+        elements=st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from([0.0, 1.0, 2.0]),
+    ),
+    k=st.integers(2, 6),
+)
+def test_groups_have_k_to_2k_minus_1_records(points: np.ndarray, k: int) -> None:
+    if len(points) < k:
+        points = np.repeat(points, k, axis=0)
+    for kernel in (mdav, mdav_brute, mdav_indexed):
+        sizes = np.bincount(kernel(points, k))
+        assert sizes.sum() == len(points)
+        assert sizes.min() >= k
+        assert sizes.max() <= 2 * k - 1
+        assert (sizes[:-1] == k).all()
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_every_small_number_of_records(k: int) -> None:
+    rng = np.random.default_rng(k)
+    for n in range(k, 3 * k + 1):
+        points = rng.normal(size=(n, 2))
+        sizes = np.bincount(mdav_indexed(points, k))
+        np.testing.assert_array_equal(sizes, np.bincount(mdav_brute(points, k)))
+        assert sizes.min() >= k
+
+
+VERIFIED = {
+    "census": {3: 799.1830, 4: 1052.2559, 5: 1276.0163, 10: 1987.4926},
+    "eia": {3: 217.3804, 4: 302.1859, 5: 750.2038, 10: 1728.3124},
+}
+
+
+@pytest.mark.parametrize("name", ["census", "eia"])
+@pytest.mark.parametrize("kernel", [mdav_brute, mdav_indexed], ids=["brute", "indexed"])
+@pytest.mark.parametrize("k", [3, 4, 5, 10])
+def test_verified_figures(
+    name: str, kernel: object, k: int, request: pytest.FixtureRequest
+) -> None:
+    frame = request.getfixturevalue(name)
+    points = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy(copy=True, dtype="float64")
+    points = np.ascontiguousarray(points)
+    labels = kernel(points, k)
+    sse = sum(
+        ((points[labels == g] - points[labels == g].mean(axis=0)) ** 2).sum()
+        for g in range(labels.max() + 1)
+    )
+    assert sse == pytest.approx(VERIFIED[name][k], abs=1e-4)

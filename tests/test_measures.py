@@ -1,0 +1,108 @@
+"""sse and anonymity, against pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import sdc_dask
+
+
+@pytest.mark.parametrize("npartitions", [1, 7, 64])
+def test_sse_equals_pandas(
+    scheduler: str, npartitions: int, standardized_sse: Callable[..., float]
+) -> None:
+    frame = sdc_dask.datasets.uniform(3_000, 3).compute()
+    masked = frame.sdc.microaggregate(list(frame.columns), 4, max_block=500)
+    lazy, other = (dd.from_pandas(each, npartitions=npartitions) for each in (frame, masked))
+    result = lazy.sdc.sse(other)
+    assert result == frame.sdc.sse(masked)  # to the last bit
+    assert result.sse == pytest.approx(standardized_sse(frame, masked), rel=1e-12)
+    assert result.sst == 9_000
+    assert result.ratio == result.sse / result.sst
+    assert sum(result.by_column.values()) == pytest.approx(result.sse)
+
+
+def test_sse_of_badly_scaled_data() -> None:
+    rng = np.random.default_rng(0)
+    small = pd.DataFrame({"x": np.round(rng.normal(size=500) * 2**16) / 2**16})
+    masked = (small * 8).round() / 8  # exact in binary
+    expected = small.sdc.sse(masked).sse
+    moved = (small + 2**30).sdc.sse((small + 2**30) - (small - masked)).sse
+    assert moved == pytest.approx(expected, rel=1e-9)
+    huge = (small * 1e200).sdc.sse(masked * 1e200).sse
+    assert huge == pytest.approx(expected, rel=1e-12)
+
+
+def test_sse_of_missing_and_constant_columns() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, np.nan, 4.0], "c": 7.0})
+    masked = frame.assign(x=[1.5, 1.5, np.nan, 4.0])
+    result = frame.sdc.sse(masked)
+    assert result.sst == 3
+    assert result.by_column == {"x": pytest.approx(0.5 / np.nanvar(frame["x"])), "c": 0.0}
+    with pytest.raises(ValueError, match=r"'x' has 1 cells that are missing in one frame"):
+        frame.sdc.sse(masked.fillna(0.0))
+
+
+def test_sse_of_one_group_is_sst() -> None:
+    frame = sdc_dask.datasets.uniform(1_000, 2).compute()
+    mean = frame * 0 + frame.mean()
+    assert frame.sdc.sse(mean).ratio == pytest.approx(1)
+
+
+def test_sse_refuses_frames_that_do_not_zip(scheduler: str) -> None:
+    frame = sdc_dask.datasets.uniform(100, 2, npartitions=2)
+    pandas = frame.compute()
+    with pytest.raises(ValueError, match="2 partitions, the original 4"):
+        sdc_dask.datasets.uniform(100, 2, npartitions=4).sdc.sse(frame)
+    with pytest.raises(TypeError, match="pandas with pandas"):
+        frame.sdc.sse(pandas)
+    with pytest.raises(ValueError, match="partition 0 of the masked frame has other rows"):
+        pandas.sdc.sse(pandas.iloc[::-1])
+    with pytest.raises(ValueError, match="99 rows against 100"):
+        pandas.sdc.sse(pandas.iloc[1:])
+    with pytest.raises(KeyError, match="does not have: 'x9'"):
+        frame.sdc.sse(frame, ["x9"])
+
+
+@pytest.mark.parametrize("npartitions", [1, 7, 40])
+def test_anonymity_equals_pandas(scheduler: str, npartitions: int) -> None:
+    frame = sdc_dask.datasets.survey(5_000, npartitions=npartitions)
+    columns = ["region", "sex", "age", "hours", "household", "occupation", "rent", "interview"]
+    pandas = frame.compute()
+    for some in (columns[:2], columns[4:6], columns):
+        sizes = pandas.groupby(some, dropna=False, observed=True).size()
+        expected = (5_000, len(sizes), sizes.min(), 5_000 / len(sizes), 3, (sizes < 3).sum())
+        for each in (frame, pandas):
+            result = each.sdc.anonymity(some, k=3)
+            assert tuple(result.to_dict().values()) == pytest.approx(expected)
+
+
+def test_anonymity_compares_bits() -> None:
+    frame = pd.DataFrame({"x": [0.0, -0.0, 0.1 + 0.2, 0.3, 0.3]})
+    assert frame.sdc.anonymity(["x"]).classes == 4
+    assert frame.sdc.anonymity(["x"]).below_k is None
+
+
+def test_anonymity_of_many_classes_and_of_one() -> None:
+    many = pd.DataFrame({"x": np.arange(300_000)})
+    assert many.sdc.anonymity(["x"]).classes == 300_000
+    one = pd.DataFrame({"x": np.full(300_000, 7), "y": "same"})
+    assert one.sdc.anonymity(["x", "y"]).k_min == 300_000
+    lazy = dd.from_pandas(many // 3, npartitions=100)
+    result = lazy.sdc.anonymity(["x"], k=4)
+    assert (result.classes, result.k_min, result.below_k) == (100_000, 3, 100_000)
+
+
+def test_results_are_plain_numbers() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0, 5.0]})
+    result = frame.sdc.sse(frame.sdc.microaggregate(["x"], 2))
+    assert type(result.sse) is float
+    assert result.to_frame()["sse"].tolist() == [result.sse]
+    assert "lower is better" in repr(result)
+    anonymity = frame.sdc.anonymity(["x"])
+    assert [type(value) for value in anonymity.to_dict().values()][:4] == [int, int, int, float]

@@ -1,0 +1,261 @@
+"""protect: from parquet to parquet, complete and checked, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sdc_dask
+from sdc_dask.engine import spool as spool_module
+from sdc_dask.kernels import groups
+from sdc_dask.masking import microaggregation
+from sdc_dask.release import protect as protect_module
+from sdc_dask.release import source as source_module
+from sdc_dask.release import write
+from sdc_dask.release.cluster import local_cluster
+
+COLUMNS = ["income", "tax", "wealth", "age"]
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Path:
+    """A survey of six files."""
+    path = tmp_path / "survey"
+    sdc_dask.datasets.survey(6_000, npartitions=6).to_parquet(path, write_index=False)
+    return path
+
+
+def beside(path: Path) -> list[str]:
+    """All names in the folder of a path, hidden ones too."""
+    return sorted(each.name for each in path.parent.iterdir())
+
+
+def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> None:
+    target = survey.with_name("release")
+    summary = sdc_dask.protect(survey, target, COLUMNS, 5, by="region", drop="person")
+    lazy = dd.read_parquet(survey)
+    expected = lazy.sdc.microaggregate(COLUMNS, 5, by="region").compute().drop(columns="person")
+    result = dd.read_parquet(target).compute()
+    pd.testing.assert_frame_equal(result, expected, check_exact=True)
+    assert beside(target) == ["release", "survey"]
+    original = lazy.compute()
+    assert summary.sse == original.sdc.sse(expected, COLUMNS)
+    assert summary.anonymity[0] == expected.sdc.anonymity([*COLUMNS, "region"], k=5)
+    assert (summary.rows, summary.files) == (6_000, 6)
+    assert summary.kept == tuple(name for name in expected.columns if name not in COLUMNS)
+    assert summary.dropped == ("person",)
+    assert json.dumps(summary.to_dict())
+    for words in ("6,000 rows", "5 reached", "SSE / SST", "income", "unmasked   region", "plan"):
+        assert words in repr(summary)
+
+
+def test_groups_of_columns_and_missing_cells(scheduler: str, survey: Path) -> None:
+    target = survey.with_name("release")
+    groups_of_columns = [["income", "tax"], ["rent", "wealth"]]
+    summary = sdc_dask.protect(survey, target, groups_of_columns, 4, missing="separate")
+    lazy = dd.read_parquet(survey)
+    expected = lazy.sdc.microaggregate(groups_of_columns, 4, missing="separate").compute()
+    pd.testing.assert_frame_equal(dd.read_parquet(target).compute(), expected, check_exact=True)
+    assert [each.k_min >= 4 for each in summary.anonymity] == [True, True]
+    assert summary.masked == (("income", "tax"), ("rent", "wealth"))
+
+
+def test_one_file_with_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_module, "PIECE_BYTES", 20_000)
+    frame = sdc_dask.datasets.uniform(5_000, 2).compute()
+    frame.to_parquet(tmp_path / "one.parquet", row_group_size=500, index=False)
+    summary = sdc_dask.protect(tmp_path / "one.parquet", tmp_path / "out", ["x0", "x1"], 3)
+    assert summary.files > 2
+    result = pd.concat(pd.read_parquet(file) for file in sorted((tmp_path / "out").iterdir()))
+    expected = frame.sdc.microaggregate(["x0", "x1"], 3)
+    np.testing.assert_array_equal(result.to_numpy(), expected.to_numpy())
+
+
+def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
+    n = 40
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "x": rng.normal(size=n),
+            "single": pa.array(rng.normal(size=n), pa.float32()),
+            "whole": pa.array([None if i % 10 == 0 else i for i in range(n)], pa.int64()),
+            "nan": pa.array([np.nan, None, 1.0, -0.0] * 10, pa.float64()),
+            "list": pa.array([[1.5, np.nan], None, [], [2.0]] * 10),
+            "struct": pa.array([{"a": i, "b": str(i)} for i in range(n)]),
+            "decimal": pa.array([None, 1, 2, 3] * 10).cast(pa.decimal128(24, 2)),
+            "date": pa.array(range(n), pa.date32()),
+            "instant": pa.array(range(n), pa.timestamp("ns", tz="Europe/Madrid")),
+            "binary": pa.array([bytes([i]) for i in range(n)]),
+            "code": pa.array(["u", "v", None, "u"] * 10).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x", "single"], 4)
+    result = pq.read_table(tmp_path / "out")
+    assert result.schema.names == table.schema.names
+    for name in table.schema.names:
+        assert result.schema.field(name).type == table.schema.field(name).type
+        if name not in ("x", "single"):
+            assert repr(result[name].to_pylist()) == repr(table[name].to_pylist())
+    assert result.select(["x", "single"]).to_pandas().value_counts().min() >= 4
+
+
+def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"x": pd.array(range(30), "Int64"), "n": pd.array([1, None, 3] * 10, "Int64")},
+        index=pd.Index([f"canary {i}" for i in range(30)], name="person"),
+    )
+    frame.attrs["secret"] = "canary attribute"
+    frame.to_parquet(tmp_path / "in.parquet")
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3, drop="person")
+    (file,) = (tmp_path / "out").iterdir()
+    assert b"canary" not in file.read_bytes()
+    result = pd.read_parquet(file)
+    assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "Int64"}
+
+
+def fail(*_args: object, **_kwargs: object) -> None:
+    raise OSError("no space left")
+
+
+def test_a_failure_leaves_nothing(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = survey.with_name("release")
+    with dask.config.set(scheduler="sync"):
+        for module, name in ((write.pq, "write_table"), (protect_module, "_verify")):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, name, fail)
+                with pytest.raises(OSError, match="no space left"):
+                    sdc_dask.protect(survey, target, COLUMNS, 5)
+            assert beside(target) == ["survey"]
+
+
+def test_a_failed_replacement_keeps_the_old_target(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = survey.with_name("release")
+    sdc_dask.protect(survey, target, COLUMNS, 5)
+    before = {file.name: file.read_bytes() for file in target.iterdir()}
+    with monkeypatch.context() as patch, dask.config.set(scheduler="sync"):
+        patch.setattr(write.pq, "write_table", fail)
+        with pytest.raises(OSError, match="no space left"):
+            sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+    assert {file.name: file.read_bytes() for file in target.iterdir()} == before
+    summary = sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+    assert summary.anonymity[0].k_min >= 6
+    assert beside(target) == ["release", "survey"]
+
+
+def test_a_group_below_k_is_found_on_the_files(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(values: np.ndarray, labels: np.ndarray) -> None:
+        groups.replace_by_centroids(values, labels)
+        values[0, 0] += 1.0
+
+    monkeypatch.setattr(microaggregation, "replace_by_centroids", spoil)
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises(RuntimeError, match=r"a class of 1 equal records .* fewer than k=5"),
+    ):
+        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert beside(survey) == ["survey"]
+
+
+def test_a_lost_row_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = spool_module.mask_sorted
+
+    def lose(*args: object) -> tuple[np.ndarray, np.ndarray]:
+        rows, values = real(*args)
+        return rows[1:], values[1:]
+
+    monkeypatch.setattr(spool_module, "mask_sorted", lose)
+    with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="rows were lost"):
+        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert beside(survey) == ["survey"]
+
+
+@pytest.mark.parametrize("column", ["sex", "income", "interview"])
+def test_a_file_that_reads_differently_is_found(
+    survey: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    real = pq.write_table
+
+    def swap(table: pa.Table, path: str, **options: object) -> None:
+        place = table.column_names.index(column)
+        rolled = pa.chunked_array(
+            [*table[column].slice(1).chunks, *table[column].slice(0, 1).chunks]
+        )
+        real(table.set_column(place, table.schema.field(column), rolled), path, **options)
+
+    monkeypatch.setattr(write.pq, "write_table", swap)
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises(RuntimeError, match=f"column '{column}' .* was not read back as written"),
+    ):
+        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert beside(survey) == ["survey"]
+
+
+def test_a_lost_file_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = protect_module._verify
+
+    def lose(directory: Path, *args: object) -> None:
+        next(iter(directory.glob("*.parquet"))).unlink()
+        real(directory, *args)
+
+    monkeypatch.setattr(protect_module, "_verify", lose)
+    with pytest.raises(RuntimeError, match="not those that were written"):
+        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert beside(survey) == ["survey"]
+
+
+def test_the_hidden_directory_is_closed_to_others(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    real = protect_module._verify
+
+    def look(directory: Path, *args: object) -> None:
+        modes.append(directory.stat().st_mode & 0o777)
+        real(directory, *args)
+
+    monkeypatch.setattr(protect_module, "_verify", look)
+    sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert modes == [0o700]
+
+
+def test_a_local_cluster_listens_on_loopback_only_and_leaves_no_files() -> None:
+    with local_cluster(1, "1GiB") as client:
+        scratch = client.run(lambda dask_worker: dask_worker.local_directory)
+        (folder,) = (Path(path) for path in scratch.values())
+        assert folder.exists()
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        addresses = {
+            connection.laddr.ip
+            for process in processes
+            for connection in process.net_connections(kind="tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+    assert addresses == {"127.0.0.1"}
+    assert not folder.exists()
+
+
+def test_progress_is_shown_when_asked_for(
+    survey: Path, capsys: pytest.CaptureFixture[str], smallest_class: Callable[..., int]
+) -> None:
+    sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5, progress=True)
+    shown = capsys.readouterr()
+    assert "planning blocks" in shown.err
+    assert "100%" in shown.out
+    sdc_dask.protect(survey, survey.with_name("quiet"), COLUMNS, 5, progress=False)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,179 @@
+"""The 2^d-tree that counts, against one that is built over records in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sdc_dask
+from sdc_dask.blocking.fusion import fuse
+from sdc_dask.blocking.tree import MAX_AXES
+
+
+def plain_tree(points: np.ndarray, limit: int) -> list[np.ndarray]:
+    """Split boxes at their midpoints while they hold more than `limit` records, recursively."""
+
+    def split(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+        if len(rows) <= limit or (points[rows] == points[rows[0]]).all():
+            return [rows]
+        middle = low / 2 + high / 2
+        middle = np.where(middle <= low, high, middle)
+        upper = points[rows] >= middle
+        leaves = []
+        for child in np.unique(upper, axis=0):
+            inside = (upper == child).all(axis=1)
+            leaves += split(
+                rows[inside], np.where(child, middle, low), np.where(child, high, middle)
+            )
+        return leaves
+
+    return split(np.arange(len(points)), points.min(axis=0), points.max(axis=0))
+
+
+def leaves_of(blocks: sdc_dask.Blocks, points: np.ndarray) -> np.ndarray:
+    return blocks.locator.leaf_of(points, np.zeros(len(points), np.int64))
+
+
+def same_partition(a: np.ndarray, leaves: list[np.ndarray]) -> bool:
+    b = np.empty(len(a), np.int64)
+    for number, rows in enumerate(leaves):
+        b[rows] = number
+    pairs = pd.DataFrame({"a": a, "b": b}).drop_duplicates()
+    return len(pairs) == pairs["a"].nunique() == pairs["b"].nunique()
+
+
+def frame_of(points: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(points, columns=[f"x{j}" for j in range(points.shape[1])])
+
+
+SHAPES = {
+    "uniform": lambda rng, d: rng.uniform(-1e4, 1e4, (4_000, d)),
+    "skewed": lambda rng, d: rng.lognormal(0, 4, (4_000, d)),
+    "ties": lambda rng, d: rng.integers(0, 9, (4_000, d)).astype(float),
+    "outlier": lambda rng, d: np.vstack([rng.normal(size=(3_999, d)), np.full((1, d), 1e15)]),
+    "clusters": lambda rng, d: rng.integers(0, 3, (4_000, 1)) * 1e6 + rng.normal(size=(4_000, d)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 11])
+@pytest.mark.parametrize("limit", [20, 300])
+def test_leaves_are_those_of_the_plain_tree(shape: str, d: int, limit: int) -> None:
+    points = SHAPES[shape](np.random.default_rng(d), d)
+    frame = frame_of(points)
+    blocks = frame.sdc.blocks(list(frame.columns), 2, max_block=limit)
+    assert same_partition(leaves_of(blocks, points), plain_tree(points, limit))
+    np.testing.assert_array_equal(
+        np.bincount(leaves_of(blocks, points), minlength=len(blocks.leaves)), blocks.leaves.count
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(*[st.floats(allow_nan=False, allow_infinity=False) for _ in range(2)]),
+        min_size=4,
+        max_size=60,
+    ),
+    st.integers(2, 8),
+)
+def test_leaves_of_any_floats(records: list[tuple[float, float]], limit: int) -> None:
+    points = np.array(records) + 0.0
+    frame = frame_of(points)
+    blocks = frame.sdc.blocks(["x0", "x1"], 2, max_block=limit)
+    assert same_partition(leaves_of(blocks, points), plain_tree(points, limit))
+    assert blocks.counts.sum() == len(points)
+    assert blocks.counts.min() >= 2
+
+
+def test_published_numbers_of_leaves() -> None:
+    frame = sdc_dask.datasets.uniform(2_500_000, 2).compute()
+    published = {500: 16384, 1000: 4096, 2000: 4096, 5000: 1024}
+    for limit, leaves in published.items():
+        blocks = frame.sdc.blocks(["x0", "x1"], 3, max_block=limit)
+        assert len(blocks.leaves) == leaves
+    # The published 1024 for L = 10000 would split cells that hold fewer records than L. By the
+    # definition, only those of the 256 with more than 10000 records are split into four.
+    blocks = frame.sdc.blocks(["x0", "x1"], 3, max_block=10_000)
+    coarse = np.floor((frame - frame.min()) / (frame.max() - frame.min()) * 16).clip(upper=15)
+    above = int((coarse.value_counts() > 10_000).sum())
+    assert len(blocks.leaves) == 256 + 3 * above
+    assert len(blocks.leaves) < 300
+
+
+def test_an_outlier_costs_no_passes() -> None:
+    rng = np.random.default_rng(0)
+    points = np.vstack([rng.normal(size=(5_000, 2)), np.full((1, 2), 1e18)])
+    frame = frame_of(points)
+    assert frame.sdc.blocks(["x0", "x1"], 3, max_block=200).passes <= 4
+
+
+def test_many_dimensions_split_the_widest() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(5_000, 40))
+    frame = frame_of(points)
+    blocks = frame.sdc.blocks(list(frame.columns), 3, max_block=500)
+    arrays = blocks.locator.arrays
+    assert np.diff(arrays.first_axis).max() <= MAX_AXES
+    assert blocks.counts.min() >= 3
+    assert blocks.counts.sum() == 5_000
+
+
+def test_equal_records_are_cut_in_row_order(smallest_class: object) -> None:
+    frame = pd.DataFrame({"x": np.repeat([1.0, 2.0], [10_000, 7]), "y": 3.0})
+    blocks = frame.sdc.blocks(["x", "y"], 5, max_block=100)
+    assert blocks.counts.max() < 200
+    assert blocks.counts.sum() == len(frame)
+    masked = frame.sdc.microaggregate(["x", "y"], 5, max_block=100)
+    pd.testing.assert_frame_equal(masked, frame)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_fusion_leaves_no_small_block(d: int) -> None:
+    rng = np.random.default_rng(d)
+    centroid = rng.normal(size=(500, d))
+    count = rng.integers(1, 12, 500)
+    block = fuse(centroid, count, 10)
+    assert np.bincount(block, weights=count).min() >= 10
+    assert (block == fuse(centroid, count, 10)).all()
+    # One round by hand: every small leaf is with its nearest neighbour.
+    distance = ((centroid[:, None] - centroid[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    small = count < 10
+    assert (block[small] == block[distance.argmin(axis=1)[small]]).all()
+
+
+def test_fusion_keeps_large_leaves_apart() -> None:
+    block = fuse(np.array([[0.0], [0.1], [9.0]]), np.array([10, 10, 10]), 10)
+    assert block.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("limit", "k", "published"),
+    [(100, 3, 456.846), (200, 3, 464.589), (100, 5, 713.095), (200, 5, 734.925)],
+)
+def test_published_sse_of_eia(
+    eia: pd.DataFrame, limit: int, k: int, published: float, standardized_sse: object
+) -> None:
+    masked = eia.sdc.microaggregate(list(eia.columns), k, max_block=limit)
+    assert standardized_sse(eia, masked) < 1.02 * published
+
+
+def test_univariate_blocks_are_equal_intervals() -> None:
+    points = np.random.default_rng(2).uniform(0, 1, (10_000, 2))
+    frame = frame_of(points)
+    blocks = frame.sdc.blocks(["x0", "x1"], 3, max_block=1_000, method="univariate")
+    assert len(blocks) == 10
+    low, high = points[:, 0].min(), points[:, 0].max()
+    expected = ((points[:, 0] - low) / (high - low) * 10).astype(int).clip(max=9)
+    np.testing.assert_array_equal(leaves_of(blocks, points), expected)
+
+
+def test_univariate_fuses_and_skips_empty_intervals() -> None:
+    frame = pd.DataFrame({"x": np.r_[np.linspace(0, 1, 500), 40.0, 100.0], "y": 0.0})
+    blocks = frame.sdc.blocks(["x", "y"], 3, max_block=50, method="univariate")
+    assert blocks.counts.min() >= 3
+    assert blocks.counts.sum() == 502
