@@ -34,6 +34,13 @@ class Locator(Protocol):
         """Tell the leaf of every record."""
 
 
+class CountingLocator(Locator, Protocol):
+    """Counts records where the plan needs it."""
+
+    def count(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> Cells:
+        """Count records by cell."""
+
+
 @dataclass(frozen=True, repr=False)
 class Blocks:
     """Blocks of records, as :meth:`df.sdc.blocks` plans them.
@@ -175,11 +182,12 @@ def plan_blocks(
     low, high = scan.bounds(columns)
     needed = list(dict.fromkeys([*columns, *strata.rule.by]))
 
-    def count_pass(locator: Locator) -> Cells:
+    def count_pass(locator: CountingLocator) -> Cells:
         return map_reduce(
             frame[needed], _count_partition, merge_cells, locator, list(columns), strata, low
         )
 
+    locator: Locator
     if method == WHOLE:
         locator, leaves, passes = leave_whole(strata.counts, low, high)
     elif method == "univariate":
@@ -193,7 +201,7 @@ def plan_blocks(
 def _count_partition(
     part: pd.DataFrame,
     _number: int,
-    locator: Locator,
+    locator: CountingLocator,
     columns: list[Hashable],
     strata: Strata,
     fill: NDArray[np.float64],

@@ -83,10 +83,11 @@ def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64
         words = (column.to_numpy(dtype=kind, na_value=0).view(np.uint64),) * 2
     else:
         # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance.
-        words = tuple(
+        first, second = (
             pd.util.hash_pandas_object(column, index=False, hash_key=key).to_numpy(np.uint64)
             for key in _HASH_KEYS
         )
+        words = first, second
     if missing.any():
-        words = tuple(np.where(missing, _MISSING, word) for word in words)
+        return np.where(missing, _MISSING, words[0]), np.where(missing, _MISSING, words[1])
     return words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,7 +96,7 @@ def narrow(values: NDArray[np.float64], width: int) -> NDArray[np.floating]:
     return np.ascontiguousarray(values).astype(kind) + kind.type(0)
 
 
-def _float_width(dtype: object) -> int:
+def _float_width(dtype: Any) -> int:
     if isinstance(dtype, pd.ArrowDtype):
         return dtype.pyarrow_dtype.bit_width // 8
     return np.dtype(getattr(dtype, "numpy_dtype", dtype)).itemsize

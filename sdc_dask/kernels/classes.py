@@ -81,7 +81,8 @@ def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
     for number in range(2**bits):
         pieces = [part.bucket(number, 2**bits) for part in parts]
         columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
-        merged.append(_add_up(*columns, bits))
+        first, second, counts = columns
+        merged.append(_add_up(first, second, counts, bits))
     return ClassCounts(*(np.concatenate(columns) for columns in zip(*merged, strict=True)))
 
 

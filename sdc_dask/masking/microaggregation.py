@@ -73,26 +73,29 @@ def plan(frame: Frame, request: Request) -> Plan:
     for group, strata in zip(request.groups, scanned.strata(rules), strict=True):
         _check_strata(strata, request.k)
         coordinates = scanned.coordinates(group, standardize=request.standardize)
-        blocks = request.blocking
-        planned_here = not isinstance(blocks, Blocks)
-        if planned_here:
-            blocks = plan_group(frame, scanned, strata, group, coordinates, request)
+        if isinstance(request.blocking, Blocks):
+            blocks, planned_here = request.blocking, False
+        else:
+            method = request.blocking or WHOLE
+            blocks = _plan_group(frame, scanned, strata, group, coordinates, request, method)
+            planned_here = True
         placements.append(place(frame, blocks, scanned.rows, request.k, planned_here=planned_here))
         masks.append(MaskByCentroids(request.method, request.k, coordinates))
     return Plan(request, scanned, tuple(placements), tuple(masks))
 
 
-def plan_group(
+def _plan_group(
     frame: Frame,
     scanned: Scan,
     strata: Strata,
     group: Sequence[Hashable],
     coordinates: Coordinates,
     request: Request,
+    method: str,
 ) -> Blocks:
     """Plan the blocks of one group of columns."""
     max_block = request.max_block
-    if max_block == "auto":
+    if isinstance(max_block, str):
         max_block = auto_block(scanned.n, len(group), request.k)
     return plan_blocks(
         frame,
@@ -102,7 +105,7 @@ def plan_group(
         coordinates,
         k=request.k,
         max_block=max_block,
-        method=request.blocking or WHOLE,
+        method=method,
     )
 
 

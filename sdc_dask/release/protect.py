@@ -97,9 +97,9 @@ def protect(
     _check_paths(source, target, replace)
     opened = open_source(source)
     everything = pd.DataFrame(columns=opened.schema.names)
-    dropped = arguments.name_list(drop, "drop")
+    dropped = [str(name) for name in arguments.name_list(drop, "drop")]
     arguments.existing(everything, dropped, "drop")
-    strata = arguments.name_list(by, "by")
+    strata = [str(name) for name in arguments.name_list(by, "by")]
     arguments.existing(everything, strata, "by")
     frame = opened.frame(_named(columns, everything), strata)
     request = microaggregation_request(
@@ -118,7 +118,8 @@ def protect(
         raise ValueError(
             f"drop names columns that are masked: {', '.join(both)}. A column is masked or dropped."
         )
-    layout = Layout.of(opened.schema, request.groups, request.by, dropped)
+    groups = [[str(name) for name in group] for group in request.groups]
+    layout = Layout.of(opened.schema, groups, strata, dropped)
 
     seconds: dict[str, float] = {}
     with _timed(seconds, "plan"):

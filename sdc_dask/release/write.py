@@ -115,8 +115,8 @@ def _protect(original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.flo
     arrays = []
     for field in layout.schema:
         if field.name in values:
-            array = narrow(values[field.name], field.type.bit_width // 8)
-            arrays.append(pa.array(array, field.type, from_pandas=True))
+            floats = narrow(values[field.name], field.type.bit_width // 8)
+            arrays.append(pa.array(floats, field.type, from_pandas=True))
         elif pa.types.is_dictionary(field.type):
             arrays.append(_prune(original.column(field.name).combine_chunks()))
         else:
