@@ -13,6 +13,7 @@ from sdc_dask.kernels.tree import count_sorted
 # Positions are added up as integers, in this many steps across a node: the sums cannot depend on
 # the order of the records, and 2**33 records fit.
 _STEPS = 2.0**30
+_NARROWEST = 1e-290
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ def count_cells(
     first = order[new]
     base = low[node[first]] / 2
     width = high[node[first]] / 2 - base
+    # A node too narrow for its steps to be counted has all its records at its lower bound.
+    steps = np.where(width > _NARROWEST, _STEPS / np.maximum(width, _NARROWEST), 0.0)
     cells = Cells(
         node[first],
         code[first],
@@ -71,8 +74,7 @@ def count_cells(
         np.cumsum(new) - 1,
         points,
         base,
-        width,
-        _STEPS,
+        steps,
         cells.count,
         cells.low,
         cells.high,

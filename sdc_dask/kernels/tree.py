@@ -78,7 +78,7 @@ def descend(tree, points, stratum, target, code):
 
 
 @jit
-def count_sorted(order, cell, points, base, width, steps, count, low, high, position):
+def count_sorted(order, cell, points, base, steps, count, low, high, position):
     """Add up records by cell.
 
     Parameters
@@ -88,10 +88,9 @@ def count_sorted(order, cell, points, base, width, steps, count, low, high, posi
     cell : ndarray of int64, shape (n,)
         Number of the cell of every record of that order.
     points : ndarray of float64, shape (n, d)
-    base, width : ndarray of float64, shape (cells, d)
-        Half the lower bound and half the width of the cell's node.
-    steps : float
-        Steps of the position across a node.
+    base, steps : ndarray of float64, shape (cells, d)
+        Half the lower bound of the cell's node, and the steps of the position a unit of half a
+        value.
     count, low, high, position : ndarray, first dimension cells
         Overwritten: number of records, their bounds, the sum of their positions.
     """
@@ -106,8 +105,9 @@ def count_sorted(order, cell, points, base, width, steps, count, low, high, posi
         count[c] += 1
         for j in range(d):
             value = points[row, j]
-            low[c, j] = min(low[c, j], value)
-            high[c, j] = max(high[c, j], value)
-            if width[c, j] > 0.0:
-                # Halving first keeps the largest floats from overflowing.
-                position[c, j] += np.int64((value / 2 - base[c, j]) / width[c, j] * steps)
+            if value < low[c, j]:
+                low[c, j] = value
+            if value > high[c, j]:
+                high[c, j] = value
+            # Halving first keeps the largest floats from overflowing.
+            position[c, j] += np.int64((value * 0.5 - base[c, j]) * steps[c, j])
