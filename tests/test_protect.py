@@ -68,6 +68,10 @@ def test_groups_of_columns_and_missing_cells(scheduler: str, survey: Path) -> No
     pd.testing.assert_frame_equal(dd.read_parquet(target).compute(), expected, check_exact=True)
     assert [each.k_min >= 4 for each in summary.anonymity] == [True, True]
     assert summary.masked == (("income", "tax"), ("rent", "wealth"))
+    together = expected.sdc.anonymity(["income", "tax", "rent", "wealth"], k=4)
+    assert summary.joint == together
+    assert together.k_min < 4
+    assert "k holds in each group" in repr(summary)
 
 
 def test_one_file_with_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +126,16 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     assert b"canary" not in file.read_bytes()
     result = pd.read_parquet(file)
     assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "Int64"}
+
+
+def test_an_index_without_a_name_is_not_released(tmp_path: Path) -> None:
+    frame = sdc_dask.datasets.uniform(500, 2)
+    frame.to_parquet(tmp_path / "dask")
+    frame.compute().sample(frac=1.0, random_state=0).to_parquet(tmp_path / "pandas.parquet")
+    for name in ("dask", "pandas.parquet"):
+        summary = sdc_dask.protect(tmp_path / name, tmp_path / "out", ["x0"], 3, replace=True)
+        assert pq.read_table(tmp_path / "out").column_names == ["x0", "x1"]
+        assert len(summary.dropped) == 1
 
 
 def fail(*_args: object, **_kwargs: object) -> None:
@@ -256,6 +270,7 @@ def test_progress_is_shown_when_asked_for(
     sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5, progress=True)
     shown = capsys.readouterr()
     assert "planning blocks" in shown.err
-    assert "100%" in shown.out
+    assert "100%" in shown.err
+    assert shown.out == ""
     sdc_dask.protect(survey, survey.with_name("quiet"), COLUMNS, 5, progress=False)
     assert capsys.readouterr() == ("", "")

@@ -38,7 +38,9 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             local_directory=scratch,
-            silence_logs=logging.ERROR,
+            # A log of a failed task shows its exception, which may show values.
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={"dashboard": False},
         ) as cluster,
         Client(cluster) as client,
     ):

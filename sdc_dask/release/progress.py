@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -23,10 +24,12 @@ def compute(task: Delayed, show: bool) -> Any:
     """Compute a task, with a bar of the tasks that are done if it shall be shown."""
     if not show:
         return dask.compute(task)[0]
-    if on_cluster():
-        future = default_client().compute(task)
-        progress(future, notebook=False)
-        print()
-        return future.result()
-    with ProgressBar():
-        return dask.compute(task)[0]
+    # Standard output is for results.
+    with contextlib.redirect_stdout(sys.stderr):
+        if on_cluster():
+            future = default_client().compute(task)
+            progress(future, notebook=False)
+            print()
+            return future.result()
+        with ProgressBar(out=sys.stderr):
+            return dask.compute(task)[0]

@@ -68,8 +68,9 @@ def protect(
     method, blocking, max_block, standardize, by, missing
         As in :meth:`microaggregate <sdc_dask.SdcAccessor.microaggregate>`.
     drop : str or list of str, optional
-        Columns that are not written, for instance direct identifiers. All columns that are
-        neither masked nor dropped are written as they are, an index that was stored too.
+        Columns that are not written, for instance direct identifiers. An index without a name is
+        never written, since it numbers the rows. All columns that are neither masked nor dropped
+        are written as they are, an index that has a name too.
     replace : bool, default False
         Whether a target that exists is replaced, once the new one is checked.
     progress : bool, optional
@@ -99,6 +100,7 @@ def protect(
     everything = pd.DataFrame(columns=opened.schema.names)
     dropped = [str(name) for name in arguments.name_list(drop, "drop")]
     arguments.existing(everything, dropped, "drop")
+    dropped += [name for name in opened.unnamed_index if name not in dropped]
     strata = [str(name) for name in arguments.name_list(by, "by")]
     arguments.existing(everything, strata, "by")
     frame = opened.frame(_named(columns, everything), strata)
@@ -135,9 +137,11 @@ def protect(
         with _timed(seconds, "verify"):
             values = {name: column.sums for name, column in planned.scan.columns.items()}
             loss = of_sums(opened.rows, values, differences)
-            reached = tuple(of_sizes(each, request.k) for each in sizes)
+            counted = [of_sizes(each, request.k) for each in sizes]
+            reached = tuple(counted[: len(groups)])
             _verify(directory, files, opened, reached, request)
-    return _summary(target, opened, planned, layout, dropped, files, reached, loss, seconds)
+    joint = counted[-1] if len(groups) > 1 else None
+    return _summary(target, opened, planned, layout, dropped, files, reached, joint, loss, seconds)
 
 
 def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
@@ -176,8 +180,8 @@ def _written_beside(target: Path, replace: bool) -> Iterator[Path]:
     """Give a hidden directory beside the target that becomes the target, or disappears."""
     token = uuid.uuid4().hex
     directory = target.parent / f".{target.name}.{token}.partial"
-    directory.mkdir(mode=0o700)
     try:
+        directory.mkdir(mode=0o700)
         yield directory
         _sync(directory)
         if replace and os.path.lexists(target):
@@ -233,8 +237,8 @@ def _write_all(source: Source, masked: list[Delayed], layout: Layout, directory:
     ]
     buckets = -(-source.rows // ROWS_A_BUCKET)
     sizes = [
-        lazy_class_sizes([each.classes[group] for each in written], buckets)
-        for group in range(len(layout.groups))
+        lazy_class_sizes([each.classes[number] for each in written], buckets)
+        for number in range(len(layout.counted))
     ]
     differences = merge_tree([each.differences for each in written], merge_sums)
     files = [each.file for each in written]
@@ -271,6 +275,7 @@ def _summary(
     dropped: Sequence[Any],
     files: list[File],
     reached: tuple[Anonymity, ...],
+    joint: Anonymity | None,
     loss: SSE,
     seconds: dict[str, float],
 ) -> Summary:
@@ -289,6 +294,7 @@ def _summary(
         blocks=tuple(len(each) for each in blocks),
         max_block=tuple(each.max_block for each in blocks),
         anonymity=reached,
+        joint=joint,
         sse=loss,
         seconds=seconds,
     )

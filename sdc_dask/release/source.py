@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 
 # Uncompressed size of a piece: a worker holds it, its copy with new values, and what it re-read.
 PIECE_BYTES = 32 * 2**20
+
+_UNNAMED_INDEX = re.compile(r"__null_dask_index__|__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Source:
     def rows(self) -> int:
         """Number of records."""
         return sum(piece.rows for piece in self.pieces)
+
+    @property
+    def unnamed_index(self) -> list[str]:
+        """Columns in which pandas or Dask stored an index that has no name: row numbers."""
+        return [name for name in self.schema.names if _UNNAMED_INDEX.fullmatch(name)]
 
     def frame(self, numbers: Sequence[str], others: Sequence[str]) -> dd.DataFrame:
         """Return a lazy frame of some columns, one partition a piece.

@@ -25,6 +25,7 @@ class Summary(Result):
     blocks: tuple[int, ...]  # by group of columns
     max_block: tuple[int, ...]
     anonymity: tuple[Anonymity, ...]  # by group of columns, counted on the files
+    joint: Anonymity | None  # in all masked columns, if they are several groups
     sse: SSE  # between the source and the files
     seconds: dict[str, float]  # by stage
 
@@ -43,6 +44,11 @@ class Summary(Result):
                 f"    k        {reached.k_min:,} reached, {self.k:,} asked for; counted on the "
                 "files",
             ]
+        if self.joint:
+            lines.append(
+                f"  together   {self.joint.k_mean:.2f} a class, {self.joint.k_min:,} in the "
+                "smallest: k holds in each group, not for all columns together"
+            )
         if self.by:
             lines.append(f"  within     {', '.join(self.by)}")
         if self.kept:

@@ -54,6 +54,12 @@ class Layout:
         )
 
     @property
+    def counted(self) -> list[list[str]]:
+        """Sets of columns in which equal records are counted: every group, and all together."""
+        together = [self.masked] if len(self.groups) > 1 else []
+        return [[*columns, *self.by] for columns in [*map(list, self.groups), *together]]
+
+    @property
     def masked(self) -> list[str]:
         """All columns that are masked."""
         return [name for group in self.groups for name in group]
@@ -74,7 +80,7 @@ class Written:
 
     file: File
     differences: Sums  # to the source, by column
-    classes: tuple[ClassCounts, ...]  # by group of columns
+    classes: tuple[ClassCounts, ...]  # by set of columns that are counted
 
 
 def write_piece(
@@ -160,7 +166,7 @@ def _check(path: str, meant: pa.Table, original: pa.Table, layout: Layout) -> Wr
     return Written(
         File(os.path.basename(path), found.num_rows, os.path.getsize(path)),
         sum_differences(to_float(before, masked), to_float(frame, masked), masked),
-        tuple(partition_classes(frame, [*group, *layout.by]) for group in layout.groups),
+        tuple(partition_classes(frame, columns) for columns in layout.counted),
     )
 
 
