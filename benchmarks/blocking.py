@@ -9,6 +9,7 @@ dimensions  Table 3.2 and Figure 3.5: SSE by the number of columns
 eia         Table 3.3: SSE of the EIA data, which are read from the folder SDC_DASK_DATA
             (default: ../shared/data beside the repository), file casc_eia.csv
 sizes       Figures 3.2 to 3.4: SSE by L and by the number of records
+auto        max_block="auto" against other L: time and SSE, uniform and survey data
 
 SSE is that of standardized data.
 """
@@ -26,7 +27,7 @@ import pandas as pd
 from common import parser, save, show, timed
 from numpy.typing import NDArray
 
-import sdc_dask  # noqa: F401 - registers the accessor
+import sdc_dask
 from sdc_dask.datasets import uniform
 from sdc_dask.kernels.mdav import mdav_brute, mdav_indexed
 
@@ -339,10 +340,46 @@ def claims_growing(by_size: Rows) -> Rows:
     ]
 
 
+def auto(quick: bool) -> dict[str, Any]:
+    """Time and SSE by L, and what "auto" chooses."""
+    n = QUICK_RECORDS if quick else 1_000_000
+    survey = sdc_dask.datasets.survey(n)[["income", "tax", "wealth", "age", "hours"]].compute()
+    frames = {f"uniform, d = {d}": records(n, d) for d in (2, 3, 5, 10)}
+    table: Rows = []
+    for name, frame in (frames | {"survey, d = 5": survey}).items():
+        compile_kernels(frame.shape[1])
+        for max_block in (1_000, 10_000, 100_000, "auto"):
+            blocks = frame.sdc.blocks(list(frame.columns), 5, max_block=max_block)
+            seconds, masked = timed(
+                frame.sdc.microaggregate, list(frame.columns), 5, blocking=blocks
+            )
+            table.append(
+                {
+                    "data": name,
+                    "n": n,
+                    "max_block": max_block,
+                    "L": blocks.max_block,
+                    "blocks": len(blocks),
+                    "largest": int(blocks.counts.max()),
+                    "seconds": seconds,
+                    "microseconds a record": seconds / n * 1e6,
+                    "SSE / SST %": 100 * frame.sdc.sse(masked).ratio,
+                }
+            )
+    show('max_block="auto" against other L, k = 5', table)
+    return {"auto": table}
+
+
 # What the parts share
 
 BLOCKINGS = ("univariate", "tree")
-PARTS: dict[str, Part] = {"leaves": leaves, "dimensions": dimensions, "eia": eia, "sizes": sizes}
+PARTS: dict[str, Part] = {
+    "leaves": leaves,
+    "dimensions": dimensions,
+    "eia": eia,
+    "sizes": sizes,
+    "auto": auto,
+}
 
 
 def records(n: int, d: int) -> pd.DataFrame:

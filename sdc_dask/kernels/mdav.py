@@ -97,7 +97,7 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
 
 def _index_pays(n: int, d: int) -> bool:
     """Whether the k-d tree is expected to beat the scan (measured by benchmarks/kernels.py)."""
-    return n > 1000 * 1.4**d
+    return n > 1000 * 1.35**d
 
 
 @jit
