@@ -163,6 +163,8 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
         raise ValueError("columns is empty: name numeric columns that both frames have.")
     existing(meta, names, "columns")
     existing(other, names, "columns")
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns are named more than once: {_names(names)}.")
     check_numeric(meta, names)
     check_numeric(other, names)
     return names

@@ -80,16 +80,21 @@ class Blocks:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a block: records, leaves, stratum, and the bounds of its records by column."""
+        """One row a block: records, leaves, stratum, and its bounds by column.
+
+        The bounds are those of its records, but for a stratum that was not split: these are the
+        bounds of the data.
+        """
         counts = self.fused_counts
         parts = parts_of(counts, self)
-        order = np.argsort(self.fused, kind="stable")
+        held = np.flatnonzero(self.leaves.count > 0)
+        order = held[np.argsort(self.fused[held], kind="stable")]
         first = np.flatnonzero(np.diff(self.fused[order], prepend=-1))
         low = np.minimum.reduceat(self.leaves.low[order], first)
         high = np.maximum.reduceat(self.leaves.high[order], first)
         columns = {
             "records": cut_counts(counts, self),
-            "leaves": np.repeat(np.bincount(self.fused), parts),
+            "leaves": np.repeat(np.bincount(self.fused[held]), parts),
             "stratum": np.repeat(self.leaves.stratum[order][first], parts),
         }
         for j, column in enumerate(self.columns):
@@ -220,7 +225,7 @@ def _fuse_strata(
     fused = np.zeros(len(leaves), np.int64)
     order = np.argsort(leaves.stratum, kind="stable")
     bounds = np.searchsorted(leaves.stratum[order], np.arange(n_strata + 1))
-    points = coordinates.of_shrunk(coordinates.shrink(leaves.centroid))
+    points = coordinates.points(leaves.centroid)
     base = 0
     for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]

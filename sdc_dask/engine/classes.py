@@ -66,9 +66,6 @@ def lazy_class_sizes(partials: list[Delayed], buckets: int) -> Delayed:
 def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return two words for every cell, equal for equal cells; the same twice if one says all."""
     dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        bits = np.ascontiguousarray(column.to_numpy(np.float64)).view(np.uint64)
-        return bits, bits
     missing = column.isna().to_numpy()
     if isinstance(dtype, np.dtype) and dtype.kind in "iubmM":
         bits = column.to_numpy()
@@ -87,6 +84,10 @@ def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64
             pd.util.hash_pandas_object(column, index=False, hash_key=key).to_numpy(np.uint64)
             for key in _HASH_KEYS
         )
+        if pd.api.types.is_object_dtype(dtype):
+            # The hash of an object is that of its text: 1 and "1" differ in their types.
+            kinds = column.map(lambda value: type(value).__qualname__)
+            first = first ^ pd.util.hash_pandas_object(kinds, index=False).to_numpy(np.uint64)
         words = first, second
     if missing.any():
         return np.where(missing, _MISSING, words[0]), np.where(missing, _MISSING, words[1])

@@ -107,6 +107,7 @@ def replace_columns(
 ) -> pd.DataFrame:
     """Return a frame with new values in some columns; all else is as it was."""
     new = part.copy(deep=False)
+    new.attrs = {}  # may hold anything, and would be written into files
     for j, column in enumerate(columns):
         array = masked_array(values[:, j], masked_dtype(part[column].dtype))
         new[column] = pd.Series(array, index=part.index, copy=False)

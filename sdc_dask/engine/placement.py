@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +47,8 @@ class Placement:
     blocks: Blocks
     row_ids: RowIds
     counts: NDArray[np.int64]  # by fused leaf, in this frame
-    rank_start: dict[
-        int, NDArray[np.int64]
-    ]  # by partition: rank of its first record, by fused leaf
+    cut: NDArray[np.int64]  # fused leaves that are cut in row order
+    rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by cut leaf
 
     def block_of(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
@@ -61,7 +60,8 @@ class Placement:
         cut = np.flatnonzero(parts[fused] > 1)
         if len(cut):
             leaf = fused[cut]
-            rank = self.rank_start[number][leaf] + pd.Series(leaf).groupby(leaf).cumcount()
+            start = self.rank_start[number][np.searchsorted(self.cut, leaf)]
+            rank = start + pd.Series(leaf).groupby(leaf).cumcount()
             block[cut] += rank.to_numpy() * parts[leaf] // self.counts[leaf]
         return block
 
@@ -69,6 +69,11 @@ class Placement:
     def block_counts(self) -> NDArray[np.int64]:
         """Records by block."""
         return cut_counts(self.counts, self.blocks)
+
+    def rows_between(self, divisions: Sequence[int]) -> list[int]:
+        """Return the number of records between one key of :meth:`divisions` and the next."""
+        before = np.append(0, np.cumsum(self.block_counts))
+        return np.diff(before[np.asarray(divisions) >> self.row_ids.bits]).tolist()
 
     def keys(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
@@ -109,44 +114,47 @@ def place(
         Whether the blocks were planned for this very frame, so that their counts hold. If not,
         the records are counted and blocks below k are an error.
     """
-    needed = blocks.needed()
-    row_ids = RowIds.of(rows)
-    own = blocks.fused_counts
-    if planned_here and (parts_of(own, blocks) == 1).all():
-        return _checked(Placement(blocks, row_ids, own, {}))
-    by_partition = map_reduce(frame[needed], _count_fused, _stack, blocks, list(blocks.columns))
-    counts = np.sum(list(by_partition.values()), axis=0)
-    small = int(((counts > 0) & (counts < k)).sum())
-    if small:
-        raise ValueError(
-            f"{small} of {len(counts)} blocks have fewer than k={k} records of this frame: make "
-            "the blocks from this frame, with this k."
-        )
-    numbers = sorted(by_partition)
-    before = np.cumsum([by_partition[number] for number in numbers], axis=0)
-    rank_start = {
-        number: total - by_partition[number] for number, total in zip(numbers, before, strict=True)
-    }
-    needs_ranks = (parts_of(counts, blocks) > 1).any()
-    return _checked(Placement(blocks, row_ids, counts, rank_start if needs_ranks else {}))
-
-
-def _checked(placement: Placement) -> Placement:
-    """Raise ValueError if block and row id do not fit into one int64."""
+    needed = frame[blocks.needed()]
+    counts = blocks.fused_counts
+    if not planned_here:
+        counts = map_reduce(needed, _count_fused, _add, blocks)
+        small = int(((counts > 0) & (counts < k)).sum())
+        if small:
+            raise ValueError(
+                f"{small} of {len(counts)} blocks have fewer than k={k} records of this frame: "
+                "make the blocks from this frame, with this k."
+            )
+    cut = np.flatnonzero(parts_of(counts, blocks) > 1)
+    rank_start: dict[int, NDArray[np.int64]] = {}
+    if len(cut):
+        by_partition = map_reduce(needed, _count_cut, _collect, blocks, cut)
+        before = np.zeros(len(cut), np.int64)
+        for number in sorted(by_partition):
+            rank_start[number] = before
+            before = before + by_partition[number]
+    placement = Placement(blocks, RowIds.of(rows), counts, cut, rank_start)
     if len(placement.block_counts).bit_length() + placement.row_ids.bits > 63:
         raise ValueError(
-            f"{len(placement.block_counts)} blocks of {placement.counts.sum()} records are more "
-            "than can be numbered: raise max_block."
+            f"{len(placement.block_counts)} blocks of {counts.sum()} records are more than can be "
+            "numbered: raise max_block."
         )
     return placement
 
 
-def _count_fused(
-    part: pd.DataFrame, number: int, blocks: Blocks, columns: list[Hashable]
+def _count_fused(part: pd.DataFrame, _number: int, blocks: Blocks) -> NDArray[np.int64]:
+    fused = blocks.fused_of(part, to_float(part, blocks.columns))
+    return np.bincount(fused, minlength=int(blocks.fused.max()) + 1)
+
+
+def _add(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(parts, axis=0)
+
+
+def _count_cut(
+    part: pd.DataFrame, number: int, blocks: Blocks, cut: NDArray[np.int64]
 ) -> dict[int, NDArray[np.int64]]:
-    fused = blocks.fused_of(part, to_float(part, columns))
-    return {number: np.bincount(fused, minlength=int(blocks.fused.max()) + 1)}
+    return {number: _count_fused(part, number, blocks)[cut]}
 
 
-def _stack(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
+def _collect(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
     return {number: counts for part in parts for number, counts in part.items()}

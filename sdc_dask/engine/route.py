@@ -7,11 +7,12 @@ first. Routing is a shuffle by known divisions, which is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import masked_array, replace_columns, to_float
@@ -24,6 +25,12 @@ from sdc_dask.engine.frames import (
     on_cluster,
 )
 from sdc_dask.engine.placement import Placement, RowIds
+from sdc_dask.kernels.checksum import checksum
+
+_AGAIN = (
+    "The frame is not the same each time that it is computed, for instance after a shuffle or with "
+    "random numbers, or its source changed: mask df.persist(), or write it to files first."
+)
 
 # From the values of a partition, sorted by block and row, and the bounds of its blocks in them.
 MaskBlocks = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
@@ -43,32 +50,40 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
     Returns
     -------
     pandas or Dask DataFrame
-        The masked columns alone, as float64 with internal names ``v0``, ``v1``, ...; partitions
-        and rows are in the order of `frame`.
+        The masked columns alone, as float64 with internal names ``v0``, ``v1``, ..., and the
+        checksum of what they were; partitions and rows are in the order of `frame`.
     """
     if not is_dask(frame):
         masked = _mask_partition(_sorted(_depart(frame, 0, placement)), placement.row_ids, mask)
-        return _come_home(_sorted(masked), placement.row_ids)
-    routed, homes = at_blocks(frame, placement)
+        blocks = placement.blocks
+        sum_of_cells = _checksum(frame, blocks.columns, blocks.strata.rule.by)
+        return _come_home(_sorted(masked), placement.row_ids, sum_of_cells)
+    routed, checksums = at_blocks(frame, placement)
     meta = _depart(meta_of(frame), 0, placement)
     masked = routed.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
-    back = _route(masked, placement.row_ids.divisions(homes))
-    return back.map_partitions(_come_home, placement.row_ids, meta=meta.drop(columns="key"))
+    back = _route(masked, placement.row_ids.divisions(len(checksums)))
+    home = delayed(_come_home, pure=False)
+    parts = [
+        home(part, placement.row_ids, checksum)
+        for part, checksum in zip(back.to_delayed(), checksums, strict=True)
+    ]
+    empty = _come_home(_sorted(meta), placement.row_ids, np.uint64(0))
+    return dd.from_delayed(parts, meta=empty, verify_meta=False)
 
 
-def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, int]:
+def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, list[Delayed]]:
     """Route the columns of a placement to their blocks.
 
     Returns
     -------
-    tuple of Dask DataFrame and int
-        Routed rows, sorted by their key, which is the index; and the number of partitions that
-        they came from.
+    tuple of Dask DataFrame and list of Delayed
+        Routed rows, sorted by their key, which is the index; and the checksums of the partitions
+        that they came from.
     """
     meta = _depart(meta_of(frame), 0, placement)
-    parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
-    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    return _route(routed, placement.divisions(len(parts))), len(parts)
+    left = map_partitions([frame[placement.blocks.needed()]], _depart_with_checksum, placement)
+    routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
+    return _route(routed, placement.divisions(len(left))), [part[1] for part in left]
 
 
 def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
@@ -85,16 +100,22 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
     result_meta = replace_columns(meta_of(frame), columns, np.empty((0, len(columns))))
     if not is_dask(frame):
         routed = _sorted(_depart_whole(frame, 0, placement))
-        return _stay(routed, placement.row_ids, mask, columns, result_meta)
+        return _stay(routed, placement.row_ids, mask, columns, result_meta, len(frame))
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
     routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    return _route(routed, placement.divisions(len(parts))).map_partitions(
-        _stay, placement.row_ids, mask, columns, result_meta, meta=result_meta
-    )
+    divisions = placement.divisions(len(parts))
+    stay = delayed(_stay, pure=False)
+    counts = placement.rows_between(divisions)
+    stayed = [
+        stay(part, placement.row_ids, mask, columns, result_meta, count)
+        for part, count in zip(_route(routed, divisions).to_delayed(), counts, strict=True)
+    ]
+    # No divisions: those of the routing are no divisions of the index.
+    return dd.from_delayed(stayed, meta=result_meta, verify_meta=False)
 
 
-def put_back(frame: Frame, masked: list[Frame], groups: list[tuple[Hashable, ...]]) -> Frame:
+def put_back(frame: Frame, masked: list[Frame], placements: list[Placement]) -> Frame:
     """Put columns that came back into the frame that they left from; nothing else changes.
 
     Parameters
@@ -102,38 +123,63 @@ def put_back(frame: Frame, masked: list[Frame], groups: list[tuple[Hashable, ...
     frame : pandas or Dask DataFrame
     masked : list of pandas or Dask DataFrame
         What :func:`there_and_back` returned, one frame a group of columns.
-    groups : list of tuple
-        The names of the columns.
+    placements : list of Placement
+        The placements that it was called with.
     """
+    sources = [(each.blocks.columns, each.blocks.strata.rule.by) for each in placements]
     if not is_dask(frame):
-        return _put_back_partition(frame, *masked, groups=groups)
+        return _put_back_partition(frame, *masked, sources=sources)
     empty = [meta_of(part) for part in masked]
     return fix_partitions(frame).map_partitions(
         _put_back_partition,
         *masked,
-        groups=groups,
+        sources=sources,
         align_dataframes=False,
-        meta=_put_back_partition(meta_of(frame), *empty, groups=groups),
+        meta=_put_back_partition(meta_of(frame), *empty, sources=sources),
     )
 
 
 def _put_back_partition(
-    part: pd.DataFrame, *masked: pd.DataFrame, groups: list[tuple[Hashable, ...]]
+    part: pd.DataFrame,
+    *masked: pd.DataFrame,
+    sources: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]],
 ) -> pd.DataFrame:
-    for values, columns in zip(masked, groups, strict=True):
+    result = part
+    for values, (columns, by) in zip(masked, sources, strict=True):
         if len(values) != len(part):
             raise RuntimeError(
-                f"{len(values)} masked rows came back for a partition of {len(part)} rows: the "
-                "input changed while it was read, or rows were lost. Nothing was masked."
+                f"{len(values)} masked rows came back for a partition of {len(part)} rows. {_AGAIN}"
             )
-        part = replace_columns(part, columns, values.to_numpy())
-    return part
+        if len(part) and _checksum(part, columns, by) != values["checksum"].iloc[0]:
+            raise RuntimeError(
+                f"a partition has other values, or another order, than when its rows left. {_AGAIN}"
+            )
+        new = values.drop(columns="checksum").to_numpy()
+        result = replace_columns(result, columns, new)
+    return result
+
+
+def _checksum(part: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hashable]) -> np.uint64:
+    """Return a checksum of the values, and their order, that decide where rows go."""
+    cells = [to_float(part, columns).view(np.uint64)]
+    if by:
+        hashed = pd.util.hash_pandas_object(part[list(by)], index=False)
+        cells.append(hashed.to_numpy(np.uint64)[:, None])
+    return checksum(np.ascontiguousarray(np.hstack(cells)))
 
 
 def _depart(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
     """Make the routed rows of a partition."""
     values = to_float(part, placement.blocks.columns)
     return _routed(placement.keys(part, number, values), values)
+
+
+def _depart_with_checksum(
+    part: pd.DataFrame, number: int, placement: Placement
+) -> tuple[pd.DataFrame, np.uint64]:
+    blocks = placement.blocks
+    sum_of_cells = _checksum(part, blocks.columns, blocks.strata.rule.by)
+    return _depart(part, number, placement), sum_of_cells
 
 
 def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
@@ -184,15 +230,17 @@ def _mask_partition(routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks) -> 
     return _routed(*mask_sorted(routed, row_ids, mask))
 
 
-def _come_home(masked: pd.DataFrame, row_ids: RowIds) -> pd.DataFrame:
-    """Check that all rows of a partition are back, and in their old order."""
+def _come_home(masked: pd.DataFrame, row_ids: RowIds, sum_of_cells: np.uint64) -> pd.DataFrame:
+    """Check that all rows of a partition are back, and in their old order.
+
+    The checksum of what they were when they left goes with them, in a column of its own.
+    """
     position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
         raise RuntimeError(
-            "rows were lost or doubled on their way back from the blocks: nothing was masked. "
-            "Run it again; if it happens again, the scheduler or the shuffle is at fault."
+            f"rows were lost or doubled on their way to the blocks and back. {_AGAIN}"
         )
-    return masked.reset_index(drop=True)
+    return masked.reset_index(drop=True).assign(checksum=sum_of_cells)
 
 
 def _stay(
@@ -201,11 +249,15 @@ def _stay(
     mask: MaskBlocks,
     columns: tuple[Hashable, ...],
     meta: pd.DataFrame,
+    count: int,
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
+    if len(routed) != count:
+        raise RuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {_AGAIN}")
     _, values = mask_sorted(routed, row_ids, mask)
     frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names
+    frame.attrs = {}
     places = {column: j for j, column in enumerate(columns)}
     picked = [
         f"v{places[column]}" if column in places else f"c{position}"

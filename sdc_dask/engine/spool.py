@@ -7,6 +7,8 @@ ids are spooled, never an original.
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +90,8 @@ def there_and_spool(
     Delayed
         A Spool.
     """
-    routed, homes = at_blocks(frame, placement)
+    routed, checksums = at_blocks(frame, placement)
+    homes = len(checksums)
     task = delayed(_spool_partition, pure=False)
     files = [
         task(part, placement.row_ids, mask, homes, str(directory / f"{number:06d}"))
@@ -110,7 +113,10 @@ def _spool_partition(
     home = rows >> row_ids.position_bits
     # Sorting is by radix where keys have 16 bits.
     order = np.argsort(home.astype(np.uint16) if homes <= 2**16 else home, kind="stable")
-    with open(path, "wb") as file:
+    # A task that runs twice never writes into a file that is being read.
+    unfinished = f"{path}.{uuid.uuid4().hex}"
+    with open(unfinished, "wb") as file:
         rows[order].tofile(file)
         values[order].tofile(file)
+    os.replace(unfinished, path)
     return SpoolFile(path, np.append(0, np.cumsum(np.bincount(home, minlength=homes))))

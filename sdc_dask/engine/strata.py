@@ -25,11 +25,7 @@ class StrataRule:
         """Return a frame of keys, with internal names; None if there is one stratum only."""
         keys: dict[str, pd.Series | NDArray] = {}
         for i, column in enumerate(self.by):
-            values = part[column]
-            if isinstance(values.dtype, pd.CategoricalDtype):
-                # Partitions may have different categories; their values compare all the same.
-                values = values.astype(values.cat.categories.dtype)
-            keys[f"by{i}"] = values.reset_index(drop=True)
+            keys[f"by{i}"] = _comparable(part[column]).reset_index(drop=True)
         for i in range(0, len(self.pattern_of), _BITS):
             word = np.zeros(len(part), np.int64)
             for bit, column in enumerate(self.pattern_of[i : i + _BITS]):
@@ -48,19 +44,19 @@ class StrataRule:
 
     def strata(self, counts: pd.DataFrame) -> Strata:
         """Give numbers to the strata that were counted."""
-        table = counts.drop(columns="count").assign(stratum=np.arange(len(counts)))
-        return Strata(self, table, counts["count"].to_numpy(np.int64))
+        return Strata(self, counts.drop(columns="count"), counts["count"].to_numpy(np.int64))
 
 
 def merge_counts(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Add up counts by stratum; the order is that of first appearance."""
-    parts = [part for part in parts if len(part)] or list(parts[:1])
-    counts = pd.concat(parts, ignore_index=True)
-    keys = [column for column in counts.columns if column != "count"]
-    if not keys:
+    counts = _stack([part for part in parts if len(part)] or list(parts[:1]))
+    keys = counts.drop(columns="count")
+    if keys.shape[1] == 0:
         return pd.DataFrame({"count": [counts["count"].sum()]})
-    grouped = counts.groupby(keys, sort=False, dropna=False)["count"].sum()
-    return grouped.reset_index()
+    number = _number(keys)
+    _, first = np.unique(number, return_index=True)
+    total = np.bincount(number, weights=counts["count"]).astype(np.int64)
+    return keys.iloc[first].reset_index(drop=True).assign(count=total)
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Strata:
     """Numbered strata and their numbers of records."""
 
     rule: StrataRule
-    table: pd.DataFrame
+    table: pd.DataFrame  # the key of every stratum
     counts: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -79,14 +75,49 @@ class Strata:
         keys = self.rule.keys(part)
         if keys is None:
             return np.zeros(len(part), np.int64)
-        if len(part) == 0:
-            return np.empty(0, np.int64)
-        names = list(keys.columns)
-        stratum = keys.merge(self.table, how="left", on=names)["stratum"]
-        unknown = int(stratum.isna().sum())
+        # The strata come first and are all different, so that they are numbered as they are.
+        stratum = _number(_stack([self.table, keys]))[len(self) :]
+        unknown = int((stratum >= len(self)).sum())
         if unknown:
             raise ValueError(
                 f"{unknown} records belong to strata that the blocks do not have: make the blocks "
                 "from this frame, with the same `by` and `missing`."
             )
-        return stratum.to_numpy(np.int64)
+        return stratum
+
+
+def _comparable(values: pd.Series) -> pd.Series:
+    """Return values that compare across partitions: no categories, no sign of zero."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        # Partitions may have different categories, and dtypes of them.
+        return values.astype(object)
+    if pd.api.types.is_float_dtype(values.dtype):
+        return values + 0.0
+    return values
+
+
+def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames below each other. Columns of different dtypes become objects, which lose nothing.
+
+    A common dtype would: integers beyond 2**53 become equal as floats.
+    """
+    columns = {}
+    for name in frames[0].columns:
+        parts = [frame[name] for frame in frames]
+        if len({part.dtype for part in parts}) > 1:
+            parts = [part.astype(object) for part in parts]
+        columns[name] = pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns)
+
+
+def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
+    """Give numbers to different keys, in the order of their first appearance; missing ones are equal."""
+    try:
+        grouped = keys.groupby(list(keys.columns), sort=False, dropna=False)
+        return grouped.ngroup().to_numpy(np.int64)
+    except TypeError:
+        # The original text may show a value.
+        raise TypeError(
+            "a column of `by` holds values that cannot be compared, such as lists: name columns "
+            "of texts, numbers, dates or categories."
+        ) from None

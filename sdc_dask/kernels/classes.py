@@ -12,7 +12,7 @@ from sdc_dask.kernels._jit import jit
 
 
 @jit
-def _mix(h):
+def mix(h):
     """Scramble 64 bits; different bits stay different (the finalizer of MurmurHash3)."""
     h ^= h >> np.uint64(33)
     h *= np.uint64(0xFF51AFD7ED558CCD)
@@ -45,8 +45,8 @@ def record_keys(first, second):
         a = np.uint64(0x9E3779B97F4A7C15)
         b = np.uint64(0xC2B2AE3D27D4EB4F)
         for j in range(d):
-            a = _mix(a * np.uint64(0x9FB21C651E98DF25) + first[i, j])
-            b = _mix((b ^ second[i, j]) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(j + 1))
+            a = mix(a * np.uint64(0x9FB21C651E98DF25) + first[i, j])
+            b = mix((b ^ second[i, j]) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(j + 1))
         key_a[i] = a
         key_b[i] = b
     return key_a, key_b

@@ -15,8 +15,8 @@ _SAFE_EXPONENT = 400
 class Coordinates:
     """Subtract a centre and divide by a scale, column by column.
 
-    Columns whose values are extremely large or small are multiplied by a power of two first,
-    which changes no digit of the result and keeps it from overflowing.
+    Columns whose values are extremely large or small are multiplied by a power of two first, which
+    keeps distances from overflowing.
     """
 
     centre: NDArray[np.float64]
@@ -53,12 +53,8 @@ class Coordinates:
         """Divide values by their power of two."""
         return np.ldexp(values, -self.exponent) if self.exponent.any() else values
 
-    def grow(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Undo :meth:`shrink`."""
-        return np.ldexp(values, self.exponent) if self.exponent.any() else values
-
-    def of_shrunk(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coordinates of values that are shrunk; missing values lie at the centre."""
-        points = (values - self.centre) / self.scale
+    def points(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the coordinates of values; missing ones lie at the centre."""
+        points = (self.shrink(values) - self.centre) / self.scale
         points[np.isnan(points)] = 0.0
         return points

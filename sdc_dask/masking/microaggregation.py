@@ -37,17 +37,25 @@ class MaskByCentroids:
         self, values: NDArray[np.float64], bounds: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Mask blocks: the records from one bound to the next, in row order."""
+        smallest = int(np.diff(bounds).min(initial=self.k))
+        if smallest < self.k:
+            raise RuntimeError(
+                f"a block has {smallest} records, fewer than k={self.k}: the frame is not the same "
+                "each time that it is computed. Mask df.persist(), or write it to files first."
+            )
         group = METHODS[self.method]
-        values = self.coordinates.shrink(values)
-        points = self.coordinates.of_shrunk(values)
+        points = self.coordinates.points(values)
         labels = np.empty(len(values), np.int64)
         groups = 0
         for begin, end in itertools.pairwise(bounds):
             block = group(points[begin:end], self.k)
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
+        # Sums of a group's values may overflow where single ones do not.
+        room = np.where(self.coordinates.exponent > 900, 4 + (2 * self.k).bit_length(), 0)
+        values = np.ldexp(values, -room) if room.any() else values
         replace_by_centroids(values, labels)
-        values = self.coordinates.grow(values) + 0.0
+        values = np.ldexp(values, room) + 0.0 if room.any() else values
         # One bit pattern for all missing cells, whatever they were.
         values[np.isnan(values)] = np.nan
         return values
@@ -128,7 +136,7 @@ def microaggregate(frame: Frame, request: Request) -> Frame:
         there_and_back(frame, placement, mask)
         for placement, mask in zip(planned.placements, planned.masks, strict=True)
     ]
-    return put_back(frame, masked, list(request.groups))
+    return put_back(frame, masked, list(planned.placements))
 
 
 def _check_counts(n: int, k: int) -> None:

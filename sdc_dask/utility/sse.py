@@ -48,8 +48,20 @@ def _chunk(
             "the same rows in the same order, as masking with keep_order=True returns them."
         )
     old = to_float(original, columns)
+    _check_finite(old, columns, "original")
+    _check_finite(to_float(masked, columns), columns, "masked")
     values = {column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)}
     return len(original), values, sum_differences(old, to_float(masked, columns), columns)
+
+
+def _check_finite(values: NDArray[np.float64], columns: Sequence[Hashable], name: str) -> None:
+    for j, column in enumerate(columns):
+        infinite = int(np.isinf(values[:, j]).sum())
+        if infinite:
+            raise ValueError(
+                f"column {column!r} of the {name} frame has {infinite} infinite values: their "
+                "distance is not a number. Name other columns, or replace them in both frames."
+            )
 
 
 def _merge(parts: list[tuple[int, Sums, Sums]]) -> tuple[int, Sums, Sums]:

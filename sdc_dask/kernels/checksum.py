@@ -1,0 +1,31 @@
+"""A checksum that tells whether the same values came in the same order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.classes import mix
+
+
+@jit
+def checksum(cells):
+    """Add up scrambled cells, each with its position.
+
+    Parameters
+    ----------
+    cells : ndarray of uint64, shape (n, d)
+        Bits of the cells.
+
+    Returns
+    -------
+    uint64
+        Different for other cells or another order, but for a chance of 2**-64.
+    """
+    n, d = cells.shape
+    total = np.uint64(n)
+    for i in range(n):
+        for j in range(d):
+            position = np.uint64(i * d + j) * np.uint64(0x9E3779B97F4A7C15)
+            total += mix(cells[i, j] ^ mix(position))
+    return total
