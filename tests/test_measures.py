@@ -106,3 +106,18 @@ def test_results_are_plain_numbers() -> None:
     assert "lower is better" in repr(result)
     anonymity = frame.sdc.anonymity(["x"])
     assert [type(value) for value in anonymity.to_dict().values()][:4] == [int, int, int, float]
+
+
+def test_sse_refuses_infinite_values_and_double_names() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, np.inf]})
+    with pytest.raises(ValueError, match=r"'x' of the original frame has 1 infinite values"):
+        frame.sdc.sse(frame)
+    with pytest.raises(ValueError, match="named more than once"):
+        frame.sdc.sse(frame, ["x", "x"])
+
+
+def test_anonymity_of_mixed_objects_and_of_any_nan() -> None:
+    mixed = pd.DataFrame({"x": pd.Series([1, "1", 1, "1"], dtype=object)})
+    assert mixed.sdc.anonymity(["x"]).classes == 2
+    nan = pd.DataFrame({"x": [np.nan, -np.nan, np.nan, -np.nan]})
+    assert nan.sdc.anonymity(["x"]).k_min == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
+from sdc_dask.masking.microaggregation import plan
+from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.release.cluster import local_cluster
 
 
@@ -336,3 +339,99 @@ def test_column_names_of_any_kind() -> None:
     frame.columns = pd.Index([0, ("a", 1), "v0"], tupleize_cols=False)
     masked = frame.sdc.microaggregate([0, ("a", 1)], 5)
     assert masked.sdc.anonymity([0, ("a", 1)]).k_min >= 5
+
+
+def random_numbers(number: int) -> pd.DataFrame:
+    """Return other numbers each time, as a source does that changes."""
+    return pd.DataFrame({"x": np.random.default_rng().normal(size=200), "id": number})
+
+
+@pytest.mark.parametrize("keep_order", [True, False])
+def test_a_frame_that_changes_between_passes_is_refused(keep_order: bool) -> None:
+    frame = dd.from_map(random_numbers, range(3), meta=random_numbers(0).iloc[:0])
+    masked = frame.sdc.microaggregate(["x"], 5, max_block=20, keep_order=keep_order)
+    with pytest.raises(RuntimeError, match="not the same each time"):
+        masked.compute()
+
+
+def reordered(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows in another order each time, as a shuffle on disk does."""
+    return part.sample(frac=1.0, random_state=np.random.default_rng())
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+def test_rows_that_change_their_order_are_refused(by: str | None) -> None:
+    pandas = pd.DataFrame({"x": np.arange(2_000.0), "g": np.arange(2_000) % 2})
+    frame = dd.from_pandas(pandas, npartitions=4).map_partitions(reordered, meta=pandas.iloc[:0])
+    masked = frame.sdc.microaggregate(["x"], 3, by=by)
+    with pytest.raises(RuntimeError, match=r"other values, or another order.*persist"):
+        masked.compute()
+    fixed = frame.persist()
+    result = fixed.sdc.microaggregate(["x"], 3, by=by).compute()
+    assert (result["x"] - fixed.compute()["x"]).abs().max() <= 4
+
+
+def test_rows_in_block_order_have_no_known_divisions(scheduler: str) -> None:
+    frame = sdc_dask.datasets.uniform(1_000, 2, npartitions=5)
+    moved = frame.sdc.microaggregate(["x0", "x1"], 3, max_block=50, keep_order=False)
+    assert not moved.known_divisions
+    joined = moved.merge(frame, left_index=True, right_index=True).compute()
+    assert len(joined) == 1_000
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_small_values_beside_huge_ones_stay(standardize: bool) -> None:
+    frame = pd.DataFrame({"a": [1e200] * 5 + [1e-150] * 5, "b": np.linspace(1e-130, 2e-130, 10)})
+    masked = frame.sdc.microaggregate(["a", "b"], 5, standardize=standardize)
+    assert masked["a"].tolist() == frame["a"].tolist()
+    assert masked["b"].min() >= 1e-130
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(pd.Categorical([1, 2, None, 2] * 10)),
+        pd.Series(pd.Categorical([None] * 20 + ["a", "b"] * 10)),
+        pd.Series([pd.Timestamp("2020-01-01"), None] * 20, dtype=object),
+        pd.Series([1, "1"] * 20, dtype=object),
+        pd.Series([0.0, -0.0, np.nan, 1.0] * 10),
+    ],
+    ids=["integer categories", "missing categories", "objects", "mixed", "floats"],
+)
+def test_strata_of_every_kind(values: pd.Series, smallest_class: Callable[..., int]) -> None:
+    frame = pd.DataFrame({"x": np.arange(40.0), "g": values})
+    masked = frame.sdc.microaggregate(["x"], 4, by="g")
+    assert smallest_class(masked, ["x", "g"]) >= 4
+    parts = [frame.iloc[:20], frame.iloc[20:]]
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        parts = [part.assign(g=part["g"].cat.remove_unused_categories()) for part in parts]
+    lazy = dd.from_map(lambda part: part, parts, meta=frame.iloc[:0], enforce_metadata=False)
+    with dask.config.set({"dataframe.convert-string": False}):
+        result = lazy.sdc.microaggregate(["x"], 4, by="g").compute()
+    np.testing.assert_array_equal(result["x"], masked["x"])
+
+
+def test_strata_of_lists_are_refused() -> None:
+    frame = pd.DataFrame({"x": np.arange(4.0), "g": [[123456.789]] * 4})
+    with pytest.raises(TypeError, match="cannot be compared, such as lists") as error:
+        frame.sdc.microaggregate(["x"], 2, by="g")
+    assert "123456" not in str(error.value)
+
+
+def test_attributes_do_not_pass() -> None:
+    frame = pd.DataFrame({"x": np.arange(9.0)})
+    frame.attrs["largest"] = 8.0
+    for keep_order in (True, False):
+        assert frame.sdc.microaggregate(["x"], 3, keep_order=keep_order).attrs == {}
+
+
+def test_ranks_are_kept_of_cut_leaves_only() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": np.where(rng.random(9_000) < 0.2, 0.0, rng.normal(size=9_000))})
+    planned = plan(
+        dd.from_pandas(frame, npartitions=9),
+        microaggregation_request(frame, ["x"], 3, max_block=20),
+    )
+    placement = planned.placements[0]
+    assert len(placement.cut) < len(placement.counts) / 10
+    assert {len(ranks) for ranks in placement.rank_start.values()} == {len(placement.cut)}

@@ -274,3 +274,138 @@ def test_progress_is_shown_when_asked_for(
     assert shown.out == ""
     sdc_dask.protect(survey, survey.with_name("quiet"), COLUMNS, 5, progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+def write_by(path: Path, keys: list[list], kind: pa.DataType) -> None:
+    """Write files with a column of strata and numbers that are all different."""
+    path.mkdir()
+    start = 0
+    for number, part in enumerate(keys):
+        x = np.arange(start, start + len(part), dtype=float)
+        start += len(part)
+        pq.write_table(pa.table({"g": pa.array(part, kind), "x": x}), path / f"{number}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        ([[2**53, 2**53 + 1, None] * 8], pa.int64()),
+        ([[1, 2] * 8, [1, None, 2, None] * 4], pa.int64()),
+        ([[0.0, -0.0, 1.0] * 8], pa.float64()),
+        ([["a", "b"] * 8, [None] * 16], pa.dictionary(pa.int32(), pa.string())),
+        ([[True, None, False] * 8], pa.bool_()),
+    ],
+    ids=["large integers", "missing in one file", "negative zero", "categories", "bool"],
+)
+def test_strata_of_every_kind(tmp_path: Path, keys: list[list], kind: pa.DataType) -> None:
+    write_by(tmp_path / "in", keys, kind)
+    sdc_dask.protect(tmp_path / "in", tmp_path / "out", ["x"], 4, by="g")
+    table = pq.read_table(tmp_path / "out")
+    classes: dict[tuple, int] = {}
+    for key, value in zip(table["g"].to_pylist(), table["x"].to_pylist(), strict=True):
+        classes[key, value] = classes.get((key, value), 0) + 1
+    assert min(classes.values()) >= 4
+    strata = pd.Series([key for part in keys for key in part], dtype=object)
+    old = pd.Series(np.arange(len(strata), dtype=float)).groupby(strata, dropna=False).mean()
+    new = pd.Series(table["x"].to_pylist()).groupby(strata, dropna=False).mean()
+    np.testing.assert_allclose(new, old)
+
+
+@pytest.mark.parametrize("change", ["rewritten", "added", "removed"])
+def test_a_source_that_changes_is_not_released(
+    survey: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    real = protect_module._verify
+
+    def disturb(*args: object) -> None:
+        file = sorted(survey.glob("*.parquet"))[0]
+        if change == "rewritten":
+            file.write_bytes(file.read_bytes())
+        elif change == "added":
+            (survey / "zzz.parquet").write_bytes(file.read_bytes())
+        else:
+            file.unlink()
+        real(*args)
+
+    monkeypatch.setattr(protect_module, "_verify", disturb)
+    with pytest.raises(RuntimeError, match="changed, came or went during the run"):
+        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    assert beside(survey) == ["survey"]
+
+
+def test_an_interrupt_between_the_renames_keeps_the_old_target(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = survey.with_name("release")
+    sdc_dask.protect(survey, target, COLUMNS, 5)
+    before = {file.name: file.read_bytes() for file in target.iterdir()}
+    real = Path.rename
+
+    def interrupt(path: Path, other: Path) -> Path:
+        if path.name.endswith(".partial"):
+            raise KeyboardInterrupt
+        return real(path, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+    assert {file.name: file.read_bytes() for file in target.iterdir()} == before
+    assert beside(target) == ["release", "survey"]
+
+
+def test_what_remains_of_an_old_target_is_a_warning(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = survey.with_name("release")
+    sdc_dask.protect(survey, target, COLUMNS, 5)
+    real = protect_module.shutil.rmtree
+
+    def refuse(path: Path, **options: object) -> None:
+        if str(path).endswith(".old"):
+            raise PermissionError
+        real(path, **options)
+
+    monkeypatch.setattr(protect_module.shutil, "rmtree", refuse)
+    with pytest.warns(UserWarning, match="cleaning up failed"):
+        sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+    assert dd.read_parquet(target).compute().sdc.anonymity(COLUMNS).k_min >= 6
+
+
+def test_source_files_that_are_links_into_the_target(tmp_path: Path) -> None:
+    frame = sdc_dask.datasets.uniform(50, 2).compute()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "source").mkdir()
+    frame.to_parquet(tmp_path / "target" / "0.parquet", index=False)
+    (tmp_path / "source" / "0.parquet").symlink_to(tmp_path / "target" / "0.parquet")
+    with pytest.raises(ValueError, match="1 files of the source are links into the target"):
+        sdc_dask.protect(tmp_path / "source", tmp_path / "target", ["x0"], 3, replace=True)
+    assert (tmp_path / "source" / "0.parquet").exists()
+
+
+def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
+    secret = {"note": "canary"}
+    inner = pa.struct([pa.field("a", pa.int64(), metadata=secret)])
+    schema = pa.schema(
+        [
+            pa.field("x", pa.float64(), metadata=secret),
+            pa.field("kept", pa.string(), metadata=secret),
+            pa.field("nested", inner, metadata=secret),
+            pa.field("list", pa.list_(pa.field("item", pa.int64(), metadata=secret))),
+        ],
+        metadata=secret,
+    )
+    table = pa.table([np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, [[1, 2]] * 9], schema=schema)
+    pq.write_table(table, tmp_path / "in.parquet")
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3)
+    (file,) = (tmp_path / "out").iterdir()
+    assert b"canary" not in file.read_bytes()
+    assert pq.read_table(file)["nested"].to_pylist() == [{"a": 1}] * 9
+
+
+def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
+    codes = pa.array([["a"], ["b"]] * 5, pa.list_(pa.dictionary(pa.int32(), pa.string())))
+    pq.write_table(pa.table({"x": np.arange(10.0), "codes": codes}), tmp_path / "in.parquet")
+    with pytest.raises(ValueError, match="'codes' has categories in lists"):
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3)
+    assert beside(tmp_path / "out") == ["in.parquet"]

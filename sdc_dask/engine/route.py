@@ -8,6 +8,7 @@ first. Routing is a shuffle by known divisions, which is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -81,7 +82,9 @@ def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, 
         that they came from.
     """
     meta = _depart(meta_of(frame), 0, placement)
-    left = map_partitions([frame[placement.blocks.needed()]], _depart_with_checksum, placement)
+    left: list[Any] = map_partitions(
+        [frame[placement.blocks.needed()]], _depart_with_checksum, placement
+    )
     routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
     return _route(routed, placement.divisions(len(left))), [part[1] for part in left]
 

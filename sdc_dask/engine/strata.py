@@ -25,7 +25,7 @@ class StrataRule:
         """Return a frame of keys, with internal names; None if there is one stratum only."""
         keys: dict[str, pd.Series | NDArray] = {}
         for i, column in enumerate(self.by):
-            keys[f"by{i}"] = _comparable(part[column]).reset_index(drop=True)
+            keys[f"by{i}"] = comparable(part[column]).reset_index(drop=True)
         for i in range(0, len(self.pattern_of), _BITS):
             word = np.zeros(len(part), np.int64)
             for bit, column in enumerate(self.pattern_of[i : i + _BITS]):
@@ -86,7 +86,7 @@ class Strata:
         return stratum
 
 
-def _comparable(values: pd.Series) -> pd.Series:
+def comparable(values: pd.Series) -> pd.Series:
     """Return values that compare across partitions: no categories, no sign of zero."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         # Partitions may have different categories, and dtypes of them.
@@ -111,7 +111,7 @@ def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
-    """Give numbers to different keys, in the order of their first appearance; missing ones are equal."""
+    """Give numbers to different keys, in order of first appearance; missing ones are equal."""
     try:
         grouped = keys.groupby(list(keys.columns), sort=False, dropna=False)
         return grouped.ngroup().to_numpy(np.int64)

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,7 @@ def protect(
     show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
     _check_paths(source, target, replace)
     opened = open_source(source)
+    _check_files(opened, target)
     everything = pd.DataFrame(columns=opened.schema.names)
     dropped = [str(name) for name in arguments.name_list(drop, "drop")]
     arguments.existing(everything, dropped, "drop")
@@ -175,29 +177,62 @@ def _check_paths(source: Path, target: Path, replace: bool) -> None:
         raise FileNotFoundError(f"the directory of target {str(target)!r} does not exist: make it.")
 
 
+def _check_files(source: Source, target: Path) -> None:
+    """Raise ValueError if a file of the source is a link to one in the target."""
+    inside = [
+        file.path for file in source.files if target.resolve() in Path(file.path).resolve().parents
+    ]
+    if inside:
+        raise ValueError(
+            f"{len(inside)} files of the source are links into the target, the first is "
+            f"{inside[0]!r}: choose another target directory."
+        )
+
+
 @contextlib.contextmanager
 def _written_beside(target: Path, replace: bool) -> Iterator[Path]:
     """Give a hidden directory beside the target that becomes the target, or disappears."""
     token = uuid.uuid4().hex
     directory = target.parent / f".{target.name}.{token}.partial"
+    old = target.parent / f".{target.name}.{token}.old"
+    parent = os.open(target.parent, os.O_RDONLY)
     try:
         directory.mkdir(mode=0o700)
         yield directory
         _sync(directory)
         if replace and os.path.lexists(target):
-            old = target.parent / f".{target.name}.{token}.old"
             target.rename(old)
-            try:
-                directory.rename(target)
-            except OSError:
-                old.rename(target)
-                raise
-            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
-        else:
-            directory.rename(target)
-        _sync(target.parent)
+        directory.rename(target)
     finally:
+        # An interrupt may come between the renames: then the old target gets its name back.
+        if os.path.lexists(old) and not os.path.lexists(target):
+            old.rename(target)
+        _remove(directory)
+        _finish(parent, old)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory into which tasks may still be writing; without it, they cannot go on."""
+    for _ in range(100):
         shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            break
+        time.sleep(0.1)
+
+
+def _finish(parent: int, old: Path) -> None:
+    """Make names last and remove what was replaced; the target is there, so failing only warns."""
+    try:
+        os.fsync(parent)
+        if os.path.lexists(old):
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    except OSError as error:
+        warnings.warn(
+            f"cleaning up failed ({type(error).__name__}); remove {str(old)!r} if it is there.",
+            stacklevel=2,
+        )
+    finally:
+        os.close(parent)
 
 
 def _sync(directory: Path) -> None:
@@ -253,9 +288,12 @@ def _verify(
     request: Request,
 ) -> None:
     """Raise RuntimeError unless all rows are there and every class has at least k."""
+    for unfinished in directory.glob(".*"):
+        unfinished.unlink()  # by a worker that was lost
     found = {path.name: path.stat().st_size for path in directory.iterdir()}
     if found != {file.name: file.size for file in files}:
         raise RuntimeError("files in the output are not those that were written and checked.")
+    source.check_unchanged()
     rows = sum(file.rows for file in files)
     if rows != source.rows:
         raise RuntimeError(f"{rows} rows were written of {source.rows} in the source.")

@@ -36,17 +36,43 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class FileState:
+    """What tells whether a file is the one that was opened."""
+
+    path: str
+    size: int
+    changed: int  # nanoseconds
+    number: int  # of its inode
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Look at a file."""
+        state = path.stat()
+        return cls(str(path), state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@dataclass(frozen=True)
 class Source:
     """A parquet file, or a directory of parquet files with one schema."""
 
     path: Path
     schema: pa.Schema
     pieces: tuple[Piece, ...]
+    files: tuple[FileState, ...]
 
     @property
     def rows(self) -> int:
         """Number of records."""
         return sum(piece.rows for piece in self.pieces)
+
+    def check_unchanged(self) -> None:
+        """Raise RuntimeError if files changed, came or went since the source was opened."""
+        found = tuple(FileState.of(file) for file in _files(self.path))
+        if found != self.files:
+            raise RuntimeError(
+                f"files of source {str(self.path)!r} changed, came or went during the run. "
+                "Nothing is released: run it again when the source is at rest."
+            )
 
     @property
     def unnamed_index(self) -> list[str]:
@@ -56,9 +82,10 @@ class Source:
     def frame(self, numbers: Sequence[str], others: Sequence[str]) -> dd.DataFrame:
         """Return a lazy frame of some columns, one partition a piece.
 
-        Numbers keep their Arrow types, so that integers with missing cells stay integers.
+        Columns keep their Arrow types, so that integers with missing cells stay integers; of
+        categories there are the values.
         """
-        meta = _to_pandas(self.schema.empty_table(), list(numbers), list(others))
+        meta = to_pandas(self.schema.empty_table(), list(numbers), list(others))
         return dd.from_map(
             _read_frame,
             self.pieces,
@@ -80,9 +107,10 @@ def open_source(path: Path) -> Source:
     """
     if not path.exists():
         raise FileNotFoundError(f"source {str(path)!r} does not exist.")
-    files = _files(path) if path.is_dir() else [path]
+    files = _files(path)
     if not files:
         raise FileNotFoundError(f"source {str(path)!r} holds no parquet file (*.parquet, *.parq).")
+    states = tuple(FileState.of(file) for file in files)
     schema = None
     pieces: list[Piece] = []
     for file in files:
@@ -101,10 +129,12 @@ def open_source(path: Path) -> Source:
     double = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if double:
         raise ValueError(f"column names occur more than once: {', '.join(double)}. Rename them.")
-    return Source(path, schema, tuple(pieces))
+    return Source(path, schema, tuple(pieces), states)
 
 
 def _files(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        return [directory]
     files = []
     for file in sorted(directory.rglob("*")):
         parts = file.relative_to(directory).parts
@@ -150,11 +180,14 @@ def _pieces(file: Path, metadata: pq.FileMetaData) -> list[Piece]:
 
 
 def _read_frame(piece: Piece, numbers: list[str], others: list[str]) -> pd.DataFrame:
-    return _to_pandas(piece.read([*numbers, *others]), numbers, others)
+    return to_pandas(piece.read([*numbers, *others]), numbers, others)
 
 
-def _to_pandas(table: pa.Table, numbers: list[str], others: list[str]) -> pd.DataFrame:
-    frame = table.select(numbers).to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+def to_pandas(table: pa.Table, numbers: list[str], others: list[str]) -> pd.DataFrame:
+    """Return columns of a table as a frame with Arrow types; `others` may have categories."""
+    arrays = {name: table.column(name) for name in numbers}
     for name in others:
-        frame[name] = table.column(name).to_pandas()
-    return frame
+        column = table.column(name)
+        is_coded = pa.types.is_dictionary(column.type)
+        arrays[name] = column.cast(column.type.value_type) if is_coded else column
+    return pa.table(arrays).to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)

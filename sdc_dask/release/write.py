@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from sdc_dask.engine.classes import partition_classes
 from sdc_dask.engine.columns import narrow, to_float
 from sdc_dask.engine.spool import Spool
+from sdc_dask.engine.strata import comparable
 from sdc_dask.kernels.classes import ClassCounts
-from sdc_dask.release.source import Piece
+from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.utility.sse import Sums, sum_differences
 
 
@@ -43,7 +44,7 @@ class Layout:
         masked = {name for group in groups for name in group}
         kept = [schema.field(name) for name in schema.names if name not in drop]
         fields = [
-            pa.field(field.name, _masked_type(field.type)) if field.name in masked else field
+            pa.field(field.name, _masked_type(field.type)) if field.name in masked else _bare(field)
             for field in kept
         ]
         metadata = _pandas_metadata(schema.metadata, fields, masked)
@@ -104,13 +105,17 @@ def write_piece(
     original = piece.read()
     masked = [spool.fetch(number, original.num_rows) for spool in spools]
     table = _protect(original, layout, masked)
-    path = os.path.join(directory, f"part-{number:06d}.parquet")
+    name = f"part-{number:06d}.parquet"
+    # A task that runs twice never writes into a file that was checked.
+    path = os.path.join(directory, f".{name}.{uuid.uuid4().hex}")
     # Centroids have too many different values for a dictionary, which would only take time.
     texts = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
     pq.write_table(table, path, use_dictionary=texts)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    return _check(path, table, original, layout)
+    written = _check(path, name, table, original, layout)
+    os.replace(path, os.path.join(directory, name))
+    return written
 
 
 def _protect(original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.float64]]) -> pa.Table:
@@ -145,26 +150,22 @@ def _prune(column: pa.Array) -> pa.Array:
     )
 
 
-def _check(path: str, meant: pa.Table, original: pa.Table, layout: Layout) -> Written:
+def _check(path: str, name: str, meant: pa.Table, original: pa.Table, layout: Layout) -> Written:
     """Read a file again; raise RuntimeError unless it holds what was meant."""
     with pq.ParquetFile(path) as file:
         found = file.read(use_threads=False)
     if not found.schema.equals(meant.schema) or found.num_rows != meant.num_rows:
-        raise RuntimeError(f"file {os.path.basename(path)!r} has other columns or rows than meant.")
-    for name in meant.column_names:
-        if not _same(found.column(name), meant.column(name)):
-            raise RuntimeError(
-                f"column {name!r} of file {os.path.basename(path)!r} was not read back as written."
-            )
+        raise RuntimeError(f"file {name!r} has other columns or rows than meant.")
+    for column in meant.column_names:
+        if not _same(found.column(column), meant.column(column)):
+            raise RuntimeError(f"column {column!r} of file {name!r} was not read back as written.")
     masked = layout.masked
-    frame = found.select([*masked, *layout.by]).to_pandas(
-        types_mapper=pd.ArrowDtype, ignore_metadata=True
-    )
-    before = original.select(masked).to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-    for name in layout.by:
-        frame[name] = found.column(name).to_pandas()
+    frame = to_pandas(found, masked, list(layout.by))
+    for column in layout.by:
+        frame[column] = comparable(frame[column])
+    before = to_pandas(original, masked, [])
     return Written(
-        File(os.path.basename(path), found.num_rows, os.path.getsize(path)),
+        File(name, found.num_rows, os.path.getsize(path)),
         sum_differences(to_float(before, masked), to_float(frame, masked), masked),
         tuple(partition_classes(frame, columns) for columns in layout.counted),
     )
@@ -190,6 +191,31 @@ def _has_floats(kind: pa.DataType) -> bool:
     if pa.types.is_floating(kind):
         return True
     return any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _bare(field: pa.Field) -> pa.Field:
+    """Return a field without metadata, which may hold anything."""
+    if _has_inner_categories(field.type):
+        raise ValueError(
+            f"column {field.name!r} has categories in lists or structs: those that no record "
+            "has would be released with it. Drop it, or write its values as plain texts first."
+        )
+    return pa.field(field.name, _bare_type(field.type), field.nullable)
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_bare(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_bare(kind.value_field))
+    return kind
+
+
+def _has_inner_categories(kind: pa.DataType) -> bool:
+    children = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(pa.types.is_dictionary(each) or _has_inner_categories(each) for each in children)
 
 
 def _masked_type(kind: pa.DataType) -> pa.DataType:
