@@ -32,7 +32,7 @@ def _cluster() -> Iterator[object]:
 @pytest.fixture(autouse=True)
 def _threads() -> Iterator[None]:
     """Run on threads what does not ask for a cluster, even while one is open."""
-    with dask.config.set(scheduler="threads"):
+    with dask.config.set({"scheduler": "threads", "dataframe.shuffle.method": "disk"}):
         yield
 
 
@@ -43,7 +43,8 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
         yield "threads"
     else:
         client = request.getfixturevalue("_cluster")
-        with dask.config.set(scheduler=None), client.as_current():
+        defaults = {"scheduler": None, "dataframe.shuffle.method": None}
+        with dask.config.set(defaults), client.as_current():
             yield "cluster"
 
 

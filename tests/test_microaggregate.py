@@ -103,7 +103,7 @@ def test_one_answer_on_clusters_of_any_size(
     workers: int, partitionings: list[int], eia: pd.DataFrame, tied: pd.DataFrame
 ) -> None:
     uniform = sdc_dask.datasets.uniform(20_000, 3).compute()
-    with local_cluster(workers, "1GiB"):
+    with local_cluster(workers, "1GiB"), dask.config.set({"dataframe.shuffle.method": None}):
         for frame in (uniform, eia, tied[["age", "hours", "income"]]):
             columns = list(frame.columns)
             expected = frame.sdc.microaggregate(columns, 5, max_block=500)
