@@ -80,21 +80,10 @@ def map_reduce(
     object
         What `merge` returns, computed.
     """
-    result = lazy_map_reduce(frames, chunk, merge, *args)
-    return dask.compute(result)[0] if isinstance(result, Delayed) else result
-
-
-def lazy_map_reduce(
-    frames: Frame | Sequence[Frame],
-    chunk: Callable[..., Any],
-    merge: Callable[[list[Any]], Any],
-    *args: Any,
-) -> Any:
-    """Do as :func:`map_reduce`, but return a Delayed object for Dask frames."""
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     if not is_dask(several[0]):
         return merge([chunk(*several, 0, *args)])
-    return merge_tree(map_partitions(several, chunk, *args), merge)
+    return dask.compute(merge_tree(map_partitions(several, chunk, *args), merge))[0]
 
 
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Delayed]:

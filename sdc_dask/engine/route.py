@@ -65,8 +65,8 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
     back = _route(masked, placement.row_ids.divisions(len(checksums)))
     home = delayed(_come_home, pure=False)
     parts = [
-        home(part, placement.row_ids, checksum)
-        for part, checksum in zip(back.to_delayed(), checksums, strict=True)
+        home(part, placement.row_ids, sum_of_cells)
+        for part, sum_of_cells in zip(back.to_delayed(), checksums, strict=True)
     ]
     empty = _come_home(_sorted(meta), placement.row_ids, np.uint64(0))
     return dd.from_delayed(parts, meta=empty, verify_meta=False)
