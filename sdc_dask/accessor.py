@@ -10,7 +10,7 @@ from dask.dataframe.extensions import register_dataframe_accessor
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.frames import Frame, is_dask
 from sdc_dask.masking import microaggregation as ma
 from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.risk.anonymity import Anonymity, anonymity
@@ -31,6 +31,13 @@ class SdcAccessor:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
+
+    def __repr__(self) -> str:
+        kind = "Dask" if is_dask(self._frame) else "pandas"
+        return (
+            f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: "
+            "microaggregate, blocks, sse, anonymity>"
+        )
 
     def blocks(
         self,
@@ -83,7 +90,7 @@ class SdcAccessor:
           records   596 to 662 a block, median 621 (k = 3, L = 1,000)
           leaves    16, of which 0 were fused
           strata    1
-          planned   in 1 passes over the data after the scan
+          planned   in 1 pass over the data after the scan
         """
         arguments.one_of(method, "method", BLOCKINGS)
         request = microaggregation_request(

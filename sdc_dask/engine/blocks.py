@@ -109,6 +109,7 @@ class Blocks:
         counts = self.counts
         leaves = int((self.leaves.count > 0).sum())
         fused = leaves - (int(self.fused.max()) + 1)
+        passes = "1 pass" if self.passes == 1 else f"{self.passes} passes"
         return (
             f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
             f"  columns   {', '.join(map(str, self.columns))}\n"
@@ -116,7 +117,7 @@ class Blocks:
             f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
             f"  leaves    {leaves:,}, of which {fused:,} were fused\n"
             f"  strata    {len(self.strata):,}\n"
-            f"  planned   in {self.passes} passes over the data after the scan"
+            f"  planned   in {passes} over the data after the scan"
         )
 
     @property
