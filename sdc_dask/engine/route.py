@@ -13,7 +13,7 @@ from typing import Any
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import masked_array, replace_columns, to_float
@@ -59,34 +59,36 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
         blocks = placement.blocks
         sum_of_cells = _checksum(frame, blocks.columns, blocks.strata.rule.by)
         return _come_home(_sorted(masked), placement.row_ids, sum_of_cells)
-    routed, checksums = at_blocks(frame, placement)
-    meta = _depart(meta_of(frame), 0, placement)
-    masked = routed.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
-    back = _route(masked, placement.row_ids.divisions(len(checksums)))
-    home = delayed(_come_home, pure=False)
-    parts = [
-        home(part, placement.row_ids, sum_of_cells)
-        for part, sum_of_cells in zip(back.to_delayed(), checksums, strict=True)
-    ]
-    empty = _come_home(_sorted(meta), placement.row_ids, np.uint64(0))
-    return dd.from_delayed(parts, meta=empty, verify_meta=False)
-
-
-def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, list[Delayed]]:
-    """Route the columns of a placement to their blocks.
-
-    Returns
-    -------
-    tuple of Dask DataFrame and list of Delayed
-        Routed rows, sorted by their key, which is the index; and the checksums of the partitions
-        that they came from.
-    """
     meta = _depart(meta_of(frame), 0, placement)
     left: list[Any] = map_partitions(
         [frame[placement.blocks.needed()]], _depart_with_checksum, placement
     )
     routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
-    return _route(routed, placement.divisions(len(left))), [part[1] for part in left]
+    at_their_blocks = _route(routed, placement.divisions(len(left)))
+    masked = at_their_blocks.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
+    back = _route(masked, placement.row_ids.divisions(len(left)))
+    home = delayed(_come_home, pure=False)
+    parts = [
+        home(part, placement.row_ids, departed[1])
+        for part, departed in zip(back.to_delayed(), left, strict=True)
+    ]
+    empty = _come_home(_sorted(meta), placement.row_ids, np.uint64(0))
+    return dd.from_delayed(parts, meta=empty, verify_meta=False)
+
+
+def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, int]:
+    """Route the columns of a placement to their blocks, for who brings them back in another way.
+
+    Returns
+    -------
+    tuple of Dask DataFrame and int
+        Routed rows, sorted by their key, which is the index; and the number of partitions that
+        they came from.
+    """
+    meta = _depart(meta_of(frame), 0, placement)
+    parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
+    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+    return _route(routed, placement.divisions(len(parts))), len(parts)
 
 
 def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:

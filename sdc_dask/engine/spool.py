@@ -90,8 +90,7 @@ def there_and_spool(
     Delayed
         A Spool.
     """
-    routed, checksums = at_blocks(frame, placement)
-    homes = len(checksums)
+    routed, homes = at_blocks(frame, placement)
     task = delayed(_spool_partition, pure=False)
     files = [
         task(part, placement.row_ids, mask, homes, str(directory / f"{number:06d}"))
