@@ -175,7 +175,10 @@ def assert_means_equal(before: np.ndarray, after: np.ndarray, precision: float) 
 
 @pytest.fixture
 def mask(tmp_path: Path) -> Mask:
-    """Return a function that masks with pandas, Dask and from files; all must give the same."""
+    """Return a function that masks with pandas, Dask and from files, and checks all of them.
+
+    It asserts that the three give the same, and what :func:`verify` does of each.
+    """
 
     def masked(
         frame: pd.DataFrame,
@@ -227,7 +230,9 @@ def test_missing_cells_are_kept_where_they_are_if_asked_for(mask: Mask) -> None:
     frame = people(80)
     frame.loc[frame.index % 4 == 0, "y"] = np.nan
     frame.loc[frame.index % 8 == 1, "x"] = np.nan
-    mask(frame, missing="separate", max_block=12)
+    result = mask(frame, missing="separate", max_block=12)
+    assert_frame_equal(result.isna(), frame.isna())
+    assert result[["x", "y"]].isna().sum().tolist() == [10, 20]
 
 
 def test_missing_bits_are_canonical(mask: Mask) -> None:
@@ -261,7 +266,12 @@ def test_column_without_any_value_is_an_error(refuse: Refuse) -> None:
 def test_missing_strata_are_strata(mask: Mask, dtype: str) -> None:
     strata = ["1", "2", None] if dtype in ("str", "category") else [1, 2, None]
     frame = people(60).assign(kept=pd.Series(np.resize(np.array(strata, object), 60), dtype=dtype))
-    mask(frame, by="kept", max_block=12)
+    result = mask(frame, by="kept", max_block=12)
+    # Means of every third row stay, so that the missing stratum was masked alone, as the others.
+    third = np.arange(60) % 3
+    np.testing.assert_allclose(
+        result[["x", "y"]].groupby(third).mean(), frame[["x", "y"]].groupby(third).mean()
+    )
 
 
 def _table_with_nan_and_null() -> pa.Table:
@@ -355,7 +365,9 @@ def test_identical_rows_beyond_the_largest_block(mask: Mask, others: int) -> Non
 def test_values_whose_squares_overflow(mask: Mask, standardize: bool) -> None:
     frame = people(90)
     frame["x"] *= 1e200
-    mask(frame, max_block=12, standardize=standardize)
+    result = mask(frame, max_block=12, standardize=standardize)
+    assert result["x"].between(frame["x"].min(), frame["x"].max()).all()
+    assert result["x"].nunique() > 10
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -395,13 +407,16 @@ def test_subnormal_values(mask: Mask, unit: float, standardize: bool) -> None:
 def test_variance_that_underflows(mask: Mask, centre: float) -> None:
     frame = people(90)
     frame["x"] = centre + np.random.default_rng(6).normal(size=90) * 1e-175
-    mask(frame, max_block=12)
+    result = mask(frame, max_block=12)
+    assert result["x"].between(frame["x"].min(), frame["x"].max()).all()
 
 
 def test_variance_lost_to_rounding(mask: Mask) -> None:
     frame = people(90)
     frame["x"] = 1e16 + 2.0 * np.random.default_rng(7).integers(0, 3, 90)
-    mask(frame, max_block=12)
+    result = mask(frame, max_block=12)
+    assert result["x"].between(1e16, 1e16 + 4.0).all()
+    assert result["x"].nunique() > 1
 
 
 def test_negative_zero_becomes_zero(mask: Mask) -> None:
@@ -450,12 +465,18 @@ def test_extreme_skew(mask: Mask) -> None:
 def test_one_outlier(mask: Mask) -> None:
     frame = people(200)
     frame.loc[17, "x"] = 1e300
-    mask(frame, max_block=12)
+    result = mask(frame, max_block=12)
+    # Only the group of the outlier is drawn away.
+    assert 3 <= (result["x"] > 1e290).sum() <= 5
+    assert result.loc[17, "x"] > 1e290
 
 
 def test_duplicate_rows(mask: Mask) -> None:
     frame = pd.concat([people(20)] * 7, ignore_index=True)
-    mask(frame, max_block=12)
+    result = mask(frame, max_block=12)
+    # Seven equal records are two groups of three that do not change, and one that is left over.
+    unchanged = (result[["x", "y"]] == frame[["x", "y"]]).all(axis=1)
+    assert unchanged.sum() >= 20 * 6
 
 
 # Parameters
@@ -502,7 +523,8 @@ def test_k_that_is_no_whole_number_is_an_error(refuse: Refuse, k: Any) -> None:
 
 
 def test_k_of_numpy_is_a_whole_number(mask: Mask) -> None:
-    mask(people(), k=np.int8(4))
+    result = mask(people(), k=np.int8(4))[["x", "y"]]
+    assert_frame_equal(result, people()[["x", "y"]].sdc.microaggregate(["x", "y"], 4))
 
 
 @pytest.mark.parametrize("max_block", [2, 9])

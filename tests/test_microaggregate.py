@@ -91,6 +91,17 @@ def test_block_order_has_the_rows_of_kept_order() -> None:
     pd.testing.assert_frame_equal(moved.sort_index(), kept, check_exact=True)
 
 
+@pytest.mark.parametrize("npartitions", [1, 7, 64])
+def test_one_answer_on_threads(npartitions: int, eia: pd.DataFrame, tied: pd.DataFrame) -> None:
+    uniform = sdc_dask.datasets.uniform(20_000, 3).compute()
+    for frame in (uniform, eia, tied[["age", "hours", "income"]]):
+        columns = list(frame.columns)
+        expected = frame.sdc.microaggregate(columns, 5, max_block=500)
+        lazy = dd.from_pandas(frame, npartitions=npartitions)
+        result = lazy.sdc.microaggregate(columns, 5, max_block=500).compute()
+        pd.testing.assert_frame_equal(result, expected, check_exact=True)
+
+
 @pytest.mark.parametrize(
     ("workers", "partitionings"),
     [

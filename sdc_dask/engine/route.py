@@ -13,7 +13,7 @@ from typing import Any
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import masked_array, replace_columns, to_float
@@ -63,9 +63,8 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
     left: list[Any] = map_partitions(
         [frame[placement.blocks.needed()]], _depart_with_checksum, placement
     )
-    routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
-    at_their_blocks = _route(routed, placement.divisions(len(left)))
-    masked = at_their_blocks.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
+    routed = _to_blocks([part[0] for part in left], meta, placement)
+    masked = routed.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
     back = _route(masked, placement.row_ids.divisions(len(left)))
     home = delayed(_come_home, pure=False)
     parts = [
@@ -87,8 +86,7 @@ def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, 
     """
     meta = _depart(meta_of(frame), 0, placement)
     parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
-    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    return _route(routed, placement.divisions(len(parts))), len(parts)
+    return _to_blocks(parts, meta, placement), len(parts)
 
 
 def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
@@ -108,13 +106,12 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
         return _stay(routed, placement.row_ids, mask, columns, result_meta, len(frame))
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
-    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    divisions = placement.divisions(len(parts))
+    routed = _to_blocks(parts, meta, placement)
     stay = delayed(_stay, pure=False)
-    counts = placement.rows_between(divisions)
+    counts = placement.rows_between(placement.divisions(len(parts)))
     stayed = [
         stay(part, placement.row_ids, mask, columns, result_meta, count)
-        for part, count in zip(_route(routed, divisions).to_delayed(), counts, strict=True)
+        for part, count in zip(routed.to_delayed(), counts, strict=True)
     ]
     # No divisions: those of the routing are no divisions of the index.
     return dd.from_delayed(stayed, meta=result_meta, verify_meta=False)
@@ -205,6 +202,12 @@ def _routed(key: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame
     routed = pd.DataFrame(np.asfortranarray(values), columns=names, copy=False)
     routed.insert(0, "key", key)
     return routed
+
+
+def _to_blocks(parts: list[Delayed], meta: pd.DataFrame, placement: Placement) -> dd.DataFrame:
+    """Route the rows that left their partitions to the partitions of their blocks."""
+    routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+    return _route(routed, placement.divisions(len(parts)))
 
 
 def _route(routed: dd.DataFrame, divisions: list[int]) -> dd.DataFrame:
