@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 PROGRAM = "sdc-dask"
-FAILED, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+FAILED, INTERRUPTED, TERMINATED = 1, 130, 143  # argparse exits with 2
 
 _OUR_ERRORS = (ValueError, TypeError, KeyError, FileExistsError, FileNotFoundError, RuntimeError)
 _ADVICE = {

@@ -40,6 +40,14 @@ def beside(path: Path) -> list[str]:
     return sorted(each.name for each in path.parent.iterdir())
 
 
+def refuse(source: Path, message: str) -> None:
+    """Protect a source that is spoiled on the way: it must be noticed, and leave nothing."""
+    # In this thread, where what a test has patched is seen.
+    with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match=message):
+        sdc_dask.protect(source, source.with_name("release"), COLUMNS, 5)
+    assert beside(source) == [source.name]
+
+
 def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     summary = sdc_dask.protect(survey, target, COLUMNS, 5, by="region", drop="person")
@@ -177,12 +185,7 @@ def test_a_group_below_k_is_found_on_the_files(
         values[0, 0] += 1.0
 
     monkeypatch.setattr(microaggregation, "replace_by_centroids", spoil)
-    with (
-        dask.config.set(scheduler="sync"),
-        pytest.raises(RuntimeError, match=r"a class of 1 equal records .* fewer than k=5"),
-    ):
-        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
-    assert beside(survey) == ["survey"]
+    refuse(survey, r"a class of 1 equal records .* fewer than k=5")
 
 
 def test_a_lost_row_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +196,7 @@ def test_a_lost_row_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return rows[1:], values[1:]
 
     monkeypatch.setattr(spool_module, "mask_sorted", lose)
-    with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="rows were lost"):
-        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
-    assert beside(survey) == ["survey"]
+    refuse(survey, "rows were lost")
 
 
 @pytest.mark.parametrize("column", ["sex", "income", "interview"])
@@ -212,12 +213,7 @@ def test_a_file_that_reads_differently_is_found(
         real(table.set_column(place, table.schema.field(column), rolled), path, **options)
 
     monkeypatch.setattr(write.pq, "write_table", swap)
-    with (
-        dask.config.set(scheduler="sync"),
-        pytest.raises(RuntimeError, match=f"column '{column}' .* was not read back as written"),
-    ):
-        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
-    assert beside(survey) == ["survey"]
+    refuse(survey, f"column '{column}' .* was not read back as written")
 
 
 def test_a_lost_file_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,9 +224,7 @@ def test_a_lost_file_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> 
         real(directory, *args)
 
     monkeypatch.setattr(protect_module, "_verify", lose)
-    with pytest.raises(RuntimeError, match="not those that were written"):
-        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
-    assert beside(survey) == ["survey"]
+    refuse(survey, "not those that were written")
 
 
 def test_the_hidden_directory_is_closed_to_others(
@@ -328,9 +322,7 @@ def test_a_source_that_changes_is_not_released(
         real(*args)
 
     monkeypatch.setattr(protect_module, "_verify", disturb)
-    with pytest.raises(RuntimeError, match="changed, came or went during the run"):
-        sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
-    assert beside(survey) == ["survey"]
+    refuse(survey, "changed, came or went during the run")
 
 
 def test_an_interrupt_between_the_renames_keeps_the_old_target(
