@@ -8,12 +8,16 @@ import pandas as pd
 from dask.dataframe.extensions import register_dataframe_accessor
 
 from sdc_dask import arguments
+from sdc_dask.aggregation import Measure
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame, is_dask
 from sdc_dask.masking import microaggregation as ma
+from sdc_dask.masking.fuzzy import fuzzy_microaggregate
+from sdc_dask.masking.mic1d import mic1d, mic1d_request
 from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
 from sdc_dask.utility.sse import SSE, sse
 
 Columns = Sequence[Hashable] | Sequence[Sequence[Hashable]]
@@ -36,7 +40,8 @@ class SdcAccessor:
         kind = "Dask" if is_dask(self._frame) else "pandas"
         return (
             f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: "
-            "microaggregate, blocks, sse, anonymity>"
+            "microaggregate, mic1d, fuzzy_microaggregate, blocks, sse, anonymity, "
+            "group_anonymity>"
         )
 
     def blocks(
@@ -108,7 +113,7 @@ class SdcAccessor:
                 f"blocks are made of one group of columns, received {len(request.groups)}: call "
                 "this once for each."
             )
-        return ma.plan(self._frame, request).placements[0].blocks
+        return ma.blocks_of(self._frame, request)
 
     def microaggregate(
         self,
@@ -116,12 +121,15 @@ class SdcAccessor:
         k: int,
         *,
         method: str = "mdav",
-        blocking: str | Blocks | None = "tree",
+        blocking: str | Blocks | None = "auto",
         max_block: int | str = "auto",
         standardize: bool = True,
         by: Hashable | Sequence[Hashable] | None = None,
         missing: str = "error",
         keep_order: bool = True,
+        gain: float | None = None,
+        weights: Sequence[float] | None = None,
+        measure: Measure | tuple[Measure, Measure] | None = None,
     ) -> Frame:
         """Replace records by the centroids of groups of at least k similar ones.
 
@@ -132,16 +140,31 @@ class SdcAccessor:
             holds for every group of columns, not for their combination.
         k : int
             Smallest group, 2 or more.
-        method : {"mdav"}, default "mdav"
-            How groups are formed within a block.
-        blocking : {"tree", "univariate", None} or Blocks, default "tree"
-            How records are cut into blocks; groups never cross blocks. None masks all records of
-            a stratum as one block, in the memory of one worker.
+        method : str, default "mdav"
+            How groups are formed. Among the records of a block:
+
+            - "mdav": k records around extreme ones, as in D. Defays and J. M. Mateo-Sanz's MDAV;
+            - "vmdav": the same, and groups may grow to 2k - 1 records if `gain` says so.
+
+            Along an order of the records, cut into the cheapest groups of k to 2k - 1:
+
+            - "optimal": by the values of one column; no other groups have a smaller SSE. Pass
+              ``[["a"], ["b"]]`` to mask several columns, each on its own (individual ranking);
+            - "pcp": by the first principal component;
+            - "zscores": by the sum of the standardized columns;
+            - "mean", "weighted_mean", "owa", "choquet", "sugeno", "twofold": by an aggregation
+              function of :mod:`sdc_dask.aggregation`, of columns scaled to [0, 1].
+        blocking : {"auto", "tree", "univariate", None} or Blocks, default "auto"
+            How records are cut into blocks; groups never cross blocks. With None, "mdav" and
+            "vmdav" mask all records of a stratum as one block, in the memory of one worker; the
+            others put all records of a stratum in one order, which may run through any number of
+            partitions. "auto" is "tree" for the former, None for the latter.
         max_block : int or "auto", default "auto"
             See :meth:`blocks`.
         standardize : bool, default True
             Measure distances in units of the columns' population deviations over the whole frame.
-            Centroids are in the original units in any case.
+            Centroids are in the original units in any case. With "pcp" it concerns the component,
+            too: without it, that of values which are neither centred nor scaled.
         by : name or list of names, optional
             Strata: columns whose values groups never mix.
         missing : {"error", "separate"}, default "error"
@@ -150,6 +173,15 @@ class SdcAccessor:
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
             come in the order of their blocks: half the moving, for one group of columns.
+        gain : float, default 0.2
+            Of "vmdav": a group takes one more record if that is closer to it than `gain` times
+            its distance to the other records. 0 never does.
+        weights : list of float
+            Of "weighted_mean": one for each column, with the sum 1.
+        measure : quantifier or array, or two of them
+            Of "owa", "choquet", "sugeno" (by default ``power(1)``) and "twofold" (one, or a tuple
+            of Sugeno's and Choquet's): how much a set of columns weighs, as in
+            :mod:`sdc_dask.aggregation`.
 
         Returns
         -------
@@ -175,6 +207,18 @@ class SdcAccessor:
         3  62.0    d
         4  33.0    e
         5  62.0    f
+
+        Groups of the smallest SSE, in each of two columns:
+
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "rooms": [2, 1, 5, 4, 1, 3]})
+        >>> df.sdc.microaggregate([["age"], ["rooms"]], k=2, method="optimal")
+            age  rooms
+        0  33.0    2.5
+        1  33.0    1.0
+        2  62.0    4.5
+        3  62.0    4.5
+        4  33.0    1.0
+        5  62.0    2.5
         """
         request = microaggregation_request(
             self._frame,
@@ -187,8 +231,175 @@ class SdcAccessor:
             by=by,
             missing=missing,
             keep_order=keep_order,
+            gain=gain,
+            weights=weights,
+            measure=measure,
         )
         return ma.microaggregate(self._frame, request)
+
+    def mic1d(
+        self,
+        columns: Sequence[Hashable],
+        kappa: int,
+        *,
+        by: Hashable | Sequence[Hashable] | None = None,
+    ) -> Frame:
+        """Mask the values of all columns in one vector: Mic1D-kappa.
+
+        All values, whatever column they belong to, are sorted and cut into runs of `kappa`; every
+        run is scaled to [0, 1], and the scaled values are sorted and cut again. The values of a
+        run are replaced by their mean, and the scaling is undone. So values of different columns
+        hide each other.
+
+        Parameters
+        ----------
+        columns : list
+            Numeric columns without missing cells.
+        kappa : int
+            Values in a run, from 2 to the number of values; the last run may have fewer.
+        by : name or list of names, optional
+            Strata: columns whose values runs never mix.
+
+        Returns
+        -------
+        DataFrame
+            As :meth:`microaggregate` returns it.
+
+        Notes
+        -----
+        There is no k: records are not made equal to each other, see what :meth:`anonymity` says.
+        Means of columns are not preserved. Equal values go in order of row and column.
+
+        References
+        ----------
+        J. Nin, *Contributions to Record Linkage for Disclosure Risk Assessment*, doctoral thesis,
+        Universitat Autònoma de Barcelona, section 3.3.1.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [23, 23, 55, 80, 30], "height": [159, 177, 173, 155, 180]})
+        >>> df.sdc.mic1d(["age", "height"], kappa=5).round(1)
+            age  height
+        0  26.2   156.4
+        1  26.2   175.8
+        2  70.4   175.8
+        3  70.4   156.4
+        4  26.2   175.8
+        """
+        return mic1d(self._frame, mic1d_request(self._frame, columns, kappa, by))
+
+    def fuzzy_microaggregate(
+        self,
+        columns: Columns,
+        k: int,
+        m1: float,
+        m2: float,
+        *,
+        blocking: str | Blocks | None = "tree",
+        max_block: int | str = "auto",
+        standardize: bool = True,
+        by: Hashable | Sequence[Hashable] | None = None,
+        missing: str = "error",
+        random_state: int | None = None,
+    ) -> Frame:
+        """Replace records by centres of fuzzy clusters, drawn at random: k is not guaranteed.
+
+        Every block of n records gets n/k cluster centres by fuzzy c-means. A record becomes one
+        of them by chance, a near one more likely than a far one. An intruder who knows the method
+        cannot tell which records a group was made of.
+
+        Parameters
+        ----------
+        columns : list, or list of lists
+            Numeric columns to mask: one group, or several that are masked each on its own.
+        k : int
+            Records to a cluster on average, 2 or more. Chance decides how many it gets.
+        m1 : float
+            Fuzziness of the clusters, from 1 (each record belongs to its nearest centre) to
+            infinity (all centres lie at the mean of the block). Between 1 and 2 is sensible: from
+            3 on, centres of data with few columns settle on single records.
+        m2 : float
+            Fuzziness of the draw, from 1 (the nearest centre) to infinity (any centre, all
+            alike). Between 1 and 1 + 2/d for d columns is sensible: beyond, most records go far.
+        blocking : {"tree", "univariate", None} or Blocks, default "tree"
+            How records are cut into blocks, which are masked each on its own.
+        max_block : int or "auto", default "auto"
+            See :meth:`blocks`. "auto" is 500 k: the time of a record grows with the block.
+        standardize, by, missing
+            As in :meth:`microaggregate`.
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the draw can be repeated.
+
+        Returns
+        -------
+        DataFrame
+            As :meth:`microaggregate` returns it.
+
+        Warns
+        -----
+        UserWarning
+            That k is not guaranteed.
+
+        Notes
+        -----
+        Means of columns are preserved only about. See what :meth:`anonymity` says.
+
+        References
+        ----------
+        V. Torra, "A fuzzy microaggregation algorithm using fuzzy c-means", Proc. CCIA 2015.
+
+        Examples
+        --------
+        >>> import warnings, pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60]})
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     masked = df.sdc.fuzzy_microaggregate(["age"], k=3, m1=1.5, m2=1, random_state=1)
+        >>> masked["age"].round().tolist()
+        [33.0, 33.0, 62.0, 62.0, 33.0, 62.0]
+        """
+        request = microaggregation_request(
+            self._frame,
+            columns,
+            k,
+            blocking=blocking,
+            max_block=max_block,
+            standardize=standardize,
+            by=by,
+            missing=missing,
+        )
+        return fuzzy_microaggregate(self._frame, request, m1, m2, random_state)
+
+    def group_anonymity(
+        self, groups: Sequence[Sequence[Hashable]], k: int | None = None
+    ) -> GroupAnonymity:
+        """Count equal records for an intruder who knows one, two, ... groups of columns.
+
+        Parameters
+        ----------
+        groups : list of lists
+            The groups that were masked each on its own, in the order in which they become known.
+        k : int, optional
+            The k that they were masked with: for what is to be expected of random data.
+
+        Returns
+        -------
+        GroupAnonymity
+            k' and the smallest class by number of known groups; ``.to_frame()`` is a table.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(1_000, 4)
+        >>> groups = [["x0", "x1"], ["x2", "x3"]]
+        >>> masked = df.sdc.microaggregate(groups, k=50)
+        >>> masked.sdc.group_anonymity(groups, k=50).to_frame()[["known", "k_min", "k_mean"]]
+           known  k_min     k_mean
+        0      1     50  50.000000
+        1      2      1   2.702703
+        """
+        return group_anonymity(self._frame, groups, k)
 
     def sse(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> SSE:
         """Measure the squared distance between these records and their masked versions.

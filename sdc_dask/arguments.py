@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import secrets
 from collections.abc import Hashable, Iterable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import pandas as pd
@@ -22,6 +24,36 @@ def whole_number(value: Any, name: str, smallest: int) -> int:
     if value < smallest:
         raise ValueError(f"{name} must be at least {smallest}, received {value}.")
     return int(value)
+
+
+def number(
+    value: Any, name: str, smallest: float, largest: float = math.inf, *, infinite: bool = False
+) -> float:
+    """Return `value` as a float if it is a real number of a range, both ends included."""
+    upper = f" and at most {largest:g}" if largest < math.inf else ""
+    finite = "" if infinite or upper else ", and finite"
+    valid = f"{name} must be a number of at least {smallest:g}{upper}{finite}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{valid}, received {type(value).__name__}.")
+    value = float(value)
+    if not smallest <= value <= largest or (math.isinf(value) and not infinite):
+        raise ValueError(f"{valid}, received {value:g}.")
+    return value
+
+
+def entropy(random_state: Any) -> int:
+    """Return the entropy of a random state: a whole number, or fresh if it is None."""
+    if random_state is None:
+        return secrets.randbits(128)
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise TypeError(
+            "random_state must be None or a whole number of at least 0, received "
+            f"{type(random_state).__name__}."
+        )
+    if random_state < 0:
+        # A seed is as secret as what it protects: it is not repeated.
+        raise ValueError("random_state must be at least 0, received a negative number.")
+    return int(random_state)
 
 
 def flag(value: Any, name: str) -> bool:

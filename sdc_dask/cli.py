@@ -86,6 +86,9 @@ def _protect(arguments: argparse.Namespace) -> None:
             standardize=arguments.standardize,
             by=arguments.by,
             missing=arguments.missing,
+            gain=arguments.gain,
+            weights=arguments.weights,
+            measure=arguments.measure,
             drop=arguments.drop,
             replace=arguments.replace,
             progress=False if arguments.quiet else None,
@@ -329,7 +332,25 @@ def _add_protect(commands: Any) -> None:
         help="largest block of records that is searched for groups; default: auto",
     )
     parser.add_argument(
-        "--blocking", choices=[*BLOCKINGS, "none"], default="tree", help="default: tree"
+        "--blocking",
+        choices=["auto", *BLOCKINGS, "none"],
+        default="auto",
+        help="default: auto, which is tree for mdav and vmdav, none for methods along an order",
+    )
+    parser.add_argument(
+        "--gain",
+        type=float,
+        metavar="X",
+        help="of vmdav: how readily a group takes more than k records; default: 0.2",
+    )
+    parser.add_argument(
+        "--weights", type=_weights, metavar="X,Y,Z", help="of weighted_mean: one for each column"
+    )
+    parser.add_argument(
+        "--measure",
+        type=_measure,
+        metavar="NAME:X",
+        help="of owa, choquet, sugeno, twofold: the quantifier power:X, sigmoid:X or threshold:X",
     )
     parser.add_argument(
         "--no-standardize",
@@ -438,6 +459,33 @@ def _whole_number(smallest: int) -> Callable[[str], int]:
 
 def _max_block(text: str) -> int | str:
     return text if text == "auto" else _whole_number(2)(text)
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        return [float(each) for each in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be numbers with a comma between them, such as 0.5,0.3,0.2, received {text!r}"
+        ) from None
+
+
+def _measure(text: str) -> Any:
+    from sdc_dask import aggregation
+
+    families = {
+        "power": aggregation.power,
+        "sigmoid": aggregation.sigmoid,
+        "threshold": aggregation.threshold,
+    }
+    name, _, parameter = text.partition(":")
+    try:
+        return families[name](float(parameter))
+    except (KeyError, ValueError):
+        raise argparse.ArgumentTypeError(
+            "must be power:X with X above 0, sigmoid:X with X from 0 to 1, or threshold:X with X "
+            f"from 0 to less than 1, received {text!r}"
+        ) from None
 
 
 def _memory(text: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdc_dask.kernels.exact import ExactSum, exact_sum
+from sdc_dask.kernels.exact import ExactSum, exact_products, exact_sum
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -56,3 +56,34 @@ def test_offset_does_not_drown_the_spread() -> None:
 
 def test_nothing_adds_nothing() -> None:
     assert exact_sum(np.empty(0)) + ExactSum() == ExactSum(0, 0, 0)
+
+
+@given(st.lists(st.tuples(finite, finite), max_size=30), st.integers(0, 30))
+def test_sums_of_products_are_exact(pairs: list[tuple[float, float]], cut: int) -> None:
+    first, second = np.array(pairs, float).reshape(-1, 2).T
+    products = exact_products(first, second)
+    assert Fraction(products, 2**2148) == sum(Fraction(x) * Fraction(y) for x, y in pairs)
+    assert products == exact_products(second[::-1], first[::-1])
+    assert products == sum(exact_products(first[part], second[part]) for part in cuts(cut))
+    assert exact_products(first, first) == exact_sum(first).squares
+
+
+def cuts(at: int) -> list[slice]:
+    return [slice(None, at), slice(at, None)]
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 2.0**-1022, 1e-160, 1.0, 1e160, 1e308])
+@pytest.mark.parametrize("other", [-5e-324, -1.0, 1.7e308])
+def test_products_of_extreme_values(scale: float, other: float) -> None:
+    first = np.array([1.0, -0.9999999999999999, 0.5, 0.0, -0.0, 1 / 3]) * scale
+    second = np.array([1.0, 1.0, -0.9999999999999999, 1.0, -1.0, 0.25]) * other
+    expected = sum(Fraction(x) * Fraction(y) for x, y in zip(first, second, strict=True))
+    assert Fraction(exact_products(first, second), 2**2148) == expected
+
+
+def test_products_of_strided_columns_and_of_none() -> None:
+    table = np.arange(12.0).reshape(4, 3)
+    assert exact_products(table[:, 0], table[:, 2]) == int(table[:, 0] @ table[:, 2]) << 2148
+    assert exact_products(np.empty(0), np.empty(0)) == 0
+    with pytest.raises(ValueError, match="of 4, 3"):
+        exact_products(table[:, 0], table[0])

@@ -16,8 +16,8 @@ from sdc_dask import cli
 ROOT = Path(__file__).parents[1]
 
 
-def _blocks(language: str) -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def _blocks(language: str, document: str = "README.md") -> list[str]:
+    text = (ROOT / document).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
@@ -39,6 +39,15 @@ def test_readme(
     (command,) = re.findall(r"^\$ sdc-dask (.*)$", commands, re.MULTILINE)
     assert cli.main([*shlex.split(command), "--workers", "1"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["published", "release", "survey"]
+
+
+def test_document_of_methods(capsys: pytest.CaptureFixture[str]) -> None:
+    session: dict[str, object] = {}
+    codes = _blocks("python", "docs/methods.md")
+    assert len(codes) == 3
+    for number, code in enumerate(codes):
+        exec(compile(code, f"docs/methods.md, block {number}", "exec"), session)
+    assert "GroupAnonymity of 10,000 records in 2 groups" in capsys.readouterr().out
 
 
 def test_links_of_documents_exist() -> None:

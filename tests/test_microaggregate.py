@@ -457,6 +457,6 @@ def test_ranks_are_kept_of_cut_leaves_only() -> None:
         dd.from_pandas(frame, npartitions=9),
         microaggregation_request(frame, ["x"], 3, max_block=20),
     )
-    placement = planned.placements[0]
+    placement = planned.groups[0].destinations
     assert len(placement.cut) < len(placement.counts) / 10
     assert {len(ranks) for ranks in placement.rank_start.values()} == {len(placement.cut)}

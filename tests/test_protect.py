@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sdc_dask
-from sdc_dask.engine import spool as spool_module
+from sdc_dask.engine import masks
 from sdc_dask.kernels import groups
-from sdc_dask.masking import microaggregation
+from sdc_dask.masking import centroids
 from sdc_dask.release import protect as protect_module
 from sdc_dask.release import source as source_module
 from sdc_dask.release import write
@@ -184,18 +184,18 @@ def test_a_group_below_k_is_found_on_the_files(
         groups.replace_by_centroids(values, labels)
         values[0, 0] += 1.0
 
-    monkeypatch.setattr(microaggregation, "replace_by_centroids", spoil)
+    monkeypatch.setattr(centroids, "replace_by_centroids", spoil)
     refuse(survey, r"a class of 1 equal records .* fewer than k=5")
 
 
 def test_a_lost_row_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = spool_module.mask_sorted
+    real = masks.mask_sorted
 
     def lose(*args: object) -> tuple[np.ndarray, np.ndarray]:
         rows, values = real(*args)
         return rows[1:], values[1:]
 
-    monkeypatch.setattr(spool_module, "mask_sorted", lose)
+    monkeypatch.setattr(masks, "mask_sorted", lose)
     refuse(survey, "rows were lost")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,20 @@ class Placement:
     cut: NDArray[np.int64]  # fused leaves that are cut in row order
     rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by cut leaf
 
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Columns that are masked."""
+        return self.blocks.columns
+
+    @property
+    def by(self) -> tuple[Hashable, ...]:
+        """Columns of the user that define strata."""
+        return self.blocks.strata.rule.by
+
+    def needed(self) -> list[Hashable]:
+        """Columns that tell the place of a record."""
+        return self.blocks.needed()
+
     def block_of(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
     ) -> NDArray[np.int64]:
@@ -75,12 +89,13 @@ class Placement:
         before = np.append(0, np.cumsum(self.block_counts))
         return np.diff(before[np.asarray(divisions) >> self.row_ids.bits]).tolist()
 
-    def keys(
-        self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Return block and row id of every record of a partition in one integer."""
+    def depart(
+        self, part: pd.DataFrame, number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return block and row id of every record of a partition in one integer, and values."""
+        values = to_float(part, self.columns)
         block = self.block_of(part, number, values)
-        return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part))
+        return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part)), values
 
     def divisions(self, n_partitions: int) -> list[int]:
         """Pack blocks into partitions: the first key of every partition, and one beyond the last.
@@ -89,12 +104,26 @@ class Placement:
         block that is larger. A small frame is spread over up to 16 partitions, if it had them.
         """
         counts = self.block_counts
-        size = int(counts.sum()) * 8 * (len(self.blocks.columns) + 1)
-        wanted = max(min(n_partitions, SPREAD), -(-size // TARGET_BYTES))
+        wanted = partitions_wanted(int(counts.sum()), len(self.columns), n_partitions)
         share = max(1, -(-int(counts.sum()) // wanted))
         partition = (np.cumsum(counts) - counts) // share
         first = np.flatnonzero(np.diff(partition, prepend=-1))
         return [block << self.row_ids.bits for block in [*first.tolist(), len(counts)]]
+
+
+def partitions_wanted(records: int, width: int, n_partitions: int) -> int:
+    """Return the number of partitions for routed records with so many values each."""
+    size = records * 8 * (width + 1)
+    return max(min(n_partitions, SPREAD), -(-size // TARGET_BYTES))
+
+
+def check_bits(blocks: int, row_ids: RowIds) -> None:
+    """Raise ValueError unless block and row id fit into one integer."""
+    if blocks.bit_length() + row_ids.bits > 63:
+        raise ValueError(
+            f"{blocks} blocks or strata of so many records are more than can be numbered: raise "
+            "max_block, or mask parts of the data."
+        )
 
 
 def place(
@@ -133,11 +162,7 @@ def place(
             rank_start[number] = before
             before = before + by_partition[number]
     placement = Placement(blocks, RowIds.of(rows), counts, cut, rank_start)
-    if len(placement.block_counts).bit_length() + placement.row_ids.bits > 63:
-        raise ValueError(
-            f"{len(placement.block_counts)} blocks of {counts.sum()} records are more than can be "
-            "numbered: raise max_block."
-        )
+    check_bits(len(placement.block_counts), placement.row_ids)
     return placement
 
 

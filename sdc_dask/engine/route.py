@@ -7,8 +7,8 @@ first. Routing is a shuffle by known divisions, which is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
 
 import dask.dataframe as dd
 import numpy as np
@@ -25,6 +25,7 @@ from sdc_dask.engine.frames import (
     meta_of,
     on_cluster,
 )
+from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted
 from sdc_dask.engine.placement import Placement, RowIds
 from sdc_dask.kernels.checksum import checksum
 
@@ -33,20 +34,43 @@ _AGAIN = (
     "random numbers, or its source changed: mask df.persist(), or write it to files first."
 )
 
-# From the values of a partition, sorted by block and row, and the bounds of its blocks in them.
-MaskBlocks = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+
+class Destinations(Protocol):
+    """Tells where the records of a frame go."""
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Columns that are masked."""
+
+    @property
+    def by(self) -> tuple[Hashable, ...]:
+        """Columns of the user that define strata."""
+
+    @property
+    def row_ids(self) -> RowIds:
+        """Numbers the rows of the frame."""
+
+    def needed(self) -> list[Hashable]:
+        """Columns that tell the place of a record."""
+
+    def depart(
+        self, part: pd.DataFrame, number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the keys, place and row id in one integer, and values that a partition sends."""
+
+    def divisions(self, n_partitions: int) -> list[int]:
+        """Return the first key of every partition to come, and one beyond the last."""
 
 
-def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
-    """Mask the columns of a placement and bring the values back to where they came from.
+def there_and_back(frame: Frame, destinations: Destinations, mask: Mask) -> Frame:
+    """Mask columns where their records go, and bring the values back to where they came from.
 
     Parameters
     ----------
     frame : pandas or Dask DataFrame
-    placement : Placement
+    destinations : Destinations
         Of this frame.
-    mask : callable
-        Masks whole blocks.
+    mask : Mask
 
     Returns
     -------
@@ -54,29 +78,32 @@ def there_and_back(frame: Frame, placement: Placement, mask: MaskBlocks) -> Fram
         The masked columns alone, as float64 with internal names ``v0``, ``v1``, ..., and the
         checksum of what they were; partitions and rows are in the order of `frame`.
     """
+    row_ids, width = destinations.row_ids, len(destinations.columns)
     if not is_dask(frame):
-        masked = _mask_partition(_sorted(_depart(frame, 0, placement)), placement.row_ids, mask)
-        blocks = placement.blocks
-        sum_of_cells = _checksum(frame, blocks.columns, blocks.strata.rule.by)
-        return _come_home(_sorted(masked), placement.row_ids, sum_of_cells)
-    meta = _depart(meta_of(frame), 0, placement)
+        routed = _sorted(_depart(frame, 0, destinations))
+        (masked,) = mask.run([routed], row_ids, routed_frame, lazy=False)
+        sum_of_cells = _checksum(frame, destinations.columns, destinations.by)
+        return _come_home(_sorted(masked), row_ids, sum_of_cells, width)
+    meta = _depart(meta_of(frame), 0, destinations)
     left: list[Any] = map_partitions(
-        [frame[placement.blocks.needed()]], _depart_with_checksum, placement
+        [frame[destinations.needed()]], _depart_with_checksum, destinations
     )
-    routed = _to_blocks([part[0] for part in left], meta, placement)
-    masked = routed.map_partitions(_mask_partition, placement.row_ids, mask, meta=meta)
-    back = _route(masked, placement.row_ids.divisions(len(left)))
+    routed = _to_places([part[0] for part in left], meta, destinations)
+    masked = mask.run(routed.to_delayed(), row_ids, routed_frame, lazy=True)
+    back = route(
+        dd.from_delayed(masked, meta=meta, verify_meta=False), row_ids.divisions(len(left))
+    )
     home = delayed(_come_home, pure=False)
     parts = [
-        home(part, placement.row_ids, departed[1])
+        home(part, row_ids, departed[1], width)
         for part, departed in zip(back.to_delayed(), left, strict=True)
     ]
-    empty = _come_home(_sorted(meta), placement.row_ids, np.uint64(0))
+    empty = _come_home(_sorted(meta), row_ids, np.uint64(0), width)
     return dd.from_delayed(parts, meta=empty, verify_meta=False)
 
 
-def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, int]:
-    """Route the columns of a placement to their blocks, for who brings them back in another way.
+def at_places(frame: dd.DataFrame, destinations: Destinations) -> tuple[dd.DataFrame, int]:
+    """Route columns to where their records go, for who brings them back in another way.
 
     Returns
     -------
@@ -84,29 +111,27 @@ def at_blocks(frame: dd.DataFrame, placement: Placement) -> tuple[dd.DataFrame, 
         Routed rows, sorted by their key, which is the index; and the number of partitions that
         they came from.
     """
-    meta = _depart(meta_of(frame), 0, placement)
-    parts = map_partitions([frame[placement.blocks.needed()]], _depart, placement)
-    return _to_blocks(parts, meta, placement), len(parts)
+    meta = _depart(meta_of(frame), 0, destinations)
+    parts = map_partitions([frame[destinations.needed()]], _depart, destinations)
+    return _to_places(parts, meta, destinations), len(parts)
 
 
-def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
+def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
     """Mask the columns of a placement and leave all rows at their blocks: one shuffle.
-
-    Parameters are those of :func:`there_and_back`.
 
     Returns
     -------
     pandas or Dask DataFrame
         All columns and the index, in order of block and row.
     """
-    columns = placement.blocks.columns
+    columns = placement.columns
     result_meta = replace_columns(meta_of(frame), columns, np.empty((0, len(columns))))
     if not is_dask(frame):
         routed = _sorted(_depart_whole(frame, 0, placement))
         return _stay(routed, placement.row_ids, mask, columns, result_meta, len(frame))
     meta = _depart_whole(meta_of(frame), 0, placement)
     parts = map_partitions([frame], _depart_whole, placement)
-    routed = _to_blocks(parts, meta, placement)
+    routed = _to_places(parts, meta, placement)
     stay = delayed(_stay, pure=False)
     counts = placement.rows_between(placement.divisions(len(parts)))
     stayed = [
@@ -117,7 +142,7 @@ def there(frame: Frame, placement: Placement, mask: MaskBlocks) -> Frame:
     return dd.from_delayed(stayed, meta=result_meta, verify_meta=False)
 
 
-def put_back(frame: Frame, masked: list[Frame], placements: list[Placement]) -> Frame:
+def put_back(frame: Frame, masked: list[Frame], destinations: Sequence[Destinations]) -> Frame:
     """Put columns that came back into the frame that they left from; nothing else changes.
 
     Parameters
@@ -125,10 +150,10 @@ def put_back(frame: Frame, masked: list[Frame], placements: list[Placement]) -> 
     frame : pandas or Dask DataFrame
     masked : list of pandas or Dask DataFrame
         What :func:`there_and_back` returned, one frame a group of columns.
-    placements : list of Placement
-        The placements that it was called with.
+    destinations : sequence of Destinations
+        Those that it was called with.
     """
-    sources = [(each.blocks.columns, each.blocks.strata.rule.by) for each in placements]
+    sources = [(each.columns, each.by) for each in destinations]
     if not is_dask(frame):
         return _put_back_partition(frame, *masked, sources=sources)
     empty = [meta_of(part) for part in masked]
@@ -170,24 +195,22 @@ def _checksum(part: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hash
     return checksum(np.ascontiguousarray(np.hstack(cells)))
 
 
-def _depart(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
+def _depart(part: pd.DataFrame, number: int, destinations: Destinations) -> pd.DataFrame:
     """Make the routed rows of a partition."""
-    values = to_float(part, placement.blocks.columns)
-    return _routed(placement.keys(part, number, values), values)
+    return routed_frame(*destinations.depart(part, number))
 
 
 def _depart_with_checksum(
-    part: pd.DataFrame, number: int, placement: Placement
+    part: pd.DataFrame, number: int, destinations: Destinations
 ) -> tuple[pd.DataFrame, np.uint64]:
-    blocks = placement.blocks
-    sum_of_cells = _checksum(part, blocks.columns, blocks.strata.rule.by)
-    return _depart(part, number, placement), sum_of_cells
+    sum_of_cells = _checksum(part, destinations.columns, destinations.by)
+    return _depart(part, number, destinations), sum_of_cells
 
 
 def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
     """Make the routed rows of a partition, with all other columns and the index aboard."""
     routed = _depart(part, number, placement).set_index(part.index)
-    masked = set(placement.blocks.columns)
+    masked = set(placement.columns)
     for position, column in enumerate(part.columns):
         if column not in masked:
             routed[f"c{position}"] = part[column]
@@ -196,7 +219,9 @@ def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.D
     return routed.reset_index(drop=True)
 
 
-def _routed(key: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
+def routed_frame(
+    key: NDArray[np.int64], values: NDArray[np.float64], _number: int = 0
+) -> pd.DataFrame:
     """Make a frame of a key and values; a column's values lie together, as Arrow wants them."""
     names = [f"v{j}" for j in range(values.shape[1])]
     routed = pd.DataFrame(np.asfortranarray(values), columns=names, copy=False)
@@ -204,57 +229,47 @@ def _routed(key: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame
     return routed
 
 
-def _to_blocks(parts: list[Delayed], meta: pd.DataFrame, placement: Placement) -> dd.DataFrame:
-    """Route the rows that left their partitions to the partitions of their blocks."""
+def _to_places(
+    parts: list[Delayed], meta: pd.DataFrame, destinations: Destinations
+) -> dd.DataFrame:
+    """Route the rows that left their partitions to where they go."""
     routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
-    return _route(routed, placement.divisions(len(parts)))
+    return route(routed, destinations.divisions(len(parts)))
 
 
-def _route(routed: dd.DataFrame, divisions: list[int]) -> dd.DataFrame:
+def route(routed: dd.DataFrame, divisions: list[int]) -> dd.DataFrame:
     """Shuffle rows by known divisions of their keys; within a partition they are sorted."""
     method = "p2p" if on_cluster() else "tasks"
     return routed.set_index("key", divisions=divisions, shuffle_method=method)
 
 
 def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
-    """Do to a pandas frame what :func:`_route` does to the one partition of it."""
+    """Do to a pandas frame what :func:`route` does to the one partition of it."""
     return routed.set_index("key").sort_index()
 
 
-def mask_sorted(
-    routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Mask the blocks of routed rows that are sorted; return their row ids and new values."""
-    key = routed.index.to_numpy()
-    block = key >> row_ids.bits
-    bounds = np.append(np.flatnonzero(np.diff(block, prepend=-1)), len(block))
-    names = [name for name in routed.columns if name[0] == "v"]
-    values = np.array(routed[names], dtype=np.float64, order="C", copy=True)
-    return key & ((1 << row_ids.bits) - 1), mask(values, bounds)
-
-
-def _mask_partition(routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks) -> pd.DataFrame:
-    """Mask the blocks of a partition."""
-    return _routed(*mask_sorted(routed, row_ids, mask))
-
-
-def _come_home(masked: pd.DataFrame, row_ids: RowIds, sum_of_cells: np.uint64) -> pd.DataFrame:
+def _come_home(
+    masked: pd.DataFrame, row_ids: RowIds, sum_of_cells: np.uint64, width: int
+) -> pd.DataFrame:
     """Check that all rows of a partition are back, and in their old order.
 
-    The checksum of what they were when they left goes with them, in a column of its own.
+    The checksum of what they were when they left goes with them, in a column of its own. Values
+    that left one by one become rows of so many again.
     """
     position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
         raise RuntimeError(
             f"rows were lost or doubled on their way to the blocks and back. {_AGAIN}"
         )
-    return masked.reset_index(drop=True).assign(checksum=sum_of_cells)
+    values = masked.to_numpy().reshape(-1, width)
+    names = [f"v{j}" for j in range(width)]
+    return pd.DataFrame(values, columns=names, copy=False).assign(checksum=sum_of_cells)
 
 
 def _stay(
     routed: pd.DataFrame,
     row_ids: RowIds,
-    mask: MaskBlocks,
+    mask: BlockMask,
     columns: tuple[Hashable, ...],
     meta: pd.DataFrame,
     count: int,

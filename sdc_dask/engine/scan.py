@@ -66,8 +66,11 @@ class Scan:
         """Number of records."""
         return sum(self.rows)
 
-    def check(self, missing: str) -> None:
-        """Raise ValueError if values cannot be masked; say where and how many, show none."""
+    def check(self, missing: str = "error", advice: str = "") -> None:
+        """Raise ValueError if values cannot be masked; say where and how many, show none.
+
+        `advice` is what else can be done about missing cells.
+        """
         _raise_if(
             {name: column.infinite for name, column in self.columns.items()},
             "infinite values",
@@ -80,12 +83,7 @@ class Scan:
         )
         cells = {name: column.missing for name, column in self.columns.items()}
         if missing == "error":
-            _raise_if(
-                cells,
-                "missing cells",
-                "Fill or drop them first, or pass missing='separate' to group records by their "
-                "pattern of missing cells.",
-            )
+            _raise_if(cells, "missing cells", f"Fill or drop them first{advice}.")
         empty = [name for name, count in cells.items() if count == self.n]
         if empty:
             raise ValueError(

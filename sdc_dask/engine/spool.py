@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame
-from sdc_dask.engine.placement import Placement, RowIds
-from sdc_dask.engine.route import MaskBlocks, at_blocks, mask_sorted
+from sdc_dask.engine.masks import Mask
+from sdc_dask.engine.placement import RowIds
+from sdc_dask.engine.route import Destinations, at_places
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,16 @@ class Spool:
 
 
 def there_and_spool(
-    frame: Frame, placement: Placement, mask: MaskBlocks, directory: Path
+    frame: Frame, destinations: Destinations, mask: Mask, directory: Path
 ) -> Delayed:
-    """Mask the columns of a placement and spool the values.
+    """Mask columns where their records go, and spool the values.
 
     Parameters
     ----------
     frame : Dask DataFrame
-    placement : Placement
+    destinations : Destinations
         Of this frame.
-    mask : callable
-        Masks whole blocks.
+    mask : Mask
     directory : Path
         Empty, and reached by all workers; whoever made it removes it.
 
@@ -90,32 +89,36 @@ def there_and_spool(
     Delayed
         A Spool.
     """
-    routed, homes = at_blocks(frame, placement)
-    task = delayed(_spool_partition, pure=False)
-    files = [
-        task(part, placement.row_ids, mask, homes, str(directory / f"{number:06d}"))
-        for number, part in enumerate(routed.to_delayed())
-    ]
-    width = len(placement.blocks.columns)
-    return delayed(_gather, pure=False)(files, placement.row_ids, width)
+    routed, homes = at_places(frame, destinations)
+    spool = _WriteFile(str(directory), destinations.row_ids, homes)
+    files = mask.run(routed.to_delayed(), destinations.row_ids, spool, lazy=True)
+    width = len(destinations.columns)
+    return delayed(_gather, pure=False)(files, destinations.row_ids, width)
 
 
 def _gather(files: Sequence[SpoolFile], row_ids: RowIds, width: int) -> Spool:
     return Spool(tuple(files), row_ids, width)
 
 
-def _spool_partition(
-    routed: pd.DataFrame, row_ids: RowIds, mask: MaskBlocks, homes: int, path: str
-) -> SpoolFile:
-    """Mask the blocks of a partition and write the values, ordered by home partition."""
-    rows, values = mask_sorted(routed, row_ids, mask)
-    home = rows >> row_ids.position_bits
-    # Sorting is by radix where keys have 16 bits.
-    order = np.argsort(home.astype(np.uint16) if homes <= 2**16 else home, kind="stable")
-    # A task that runs twice never writes into a file that is being read.
-    unfinished = f"{path}.{uuid.uuid4().hex}"
-    with open(unfinished, "wb") as file:
-        rows[order].tofile(file)
-        values[order].tofile(file)
-    os.replace(unfinished, path)
-    return SpoolFile(path, np.append(0, np.cumsum(np.bincount(home, minlength=homes))))
+@dataclass(frozen=True)
+class _WriteFile:
+    """Writes the masked values of a partition, ordered by home partition."""
+
+    directory: str
+    row_ids: RowIds
+    homes: int
+
+    def __call__(
+        self, rows: NDArray[np.int64], values: NDArray[np.float64], number: int
+    ) -> SpoolFile:
+        home = rows >> self.row_ids.position_bits
+        # Sorting is by radix where keys have 16 bits.
+        order = np.argsort(home.astype(np.uint16) if self.homes <= 2**16 else home, kind="stable")
+        path = os.path.join(self.directory, f"{number:06d}")
+        # A task that runs twice never writes into a file that is being read.
+        unfinished = f"{path}.{uuid.uuid4().hex}"
+        with open(unfinished, "wb") as file:
+            rows[order].tofile(file)
+            values[order].tofile(file)
+        os.replace(unfinished, path)
+        return SpoolFile(path, np.append(0, np.cumsum(np.bincount(home, minlength=self.homes))))

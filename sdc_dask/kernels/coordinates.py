@@ -58,3 +58,8 @@ class Coordinates:
         points = (self.shrink(values) - self.centre) / self.scale
         points[np.isnan(points)] = 0.0
         return points
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values at coordinates; none is a negative zero."""
+        values = points * self.scale + self.centre
+        return (np.ldexp(values, self.exponent) if self.exponent.any() else values) + 0.0

@@ -28,6 +28,17 @@ def auto_block(n: int, d: int, k: int) -> int:
     return max(10 * k, _two_digits(size))
 
 
+def linear_block(d: int) -> int:
+    """Choose L for a method whose time grows with the records alone: as many as memory allows.
+
+    Examples
+    --------
+    >>> linear_block(3)
+    690000
+    """
+    return _two_digits(LARGEST_CELLS / d)
+
+
 # Both models were fitted to benchmarks/kernels.py: uniform data, k = 3, one core.
 
 

@@ -1,15 +1,42 @@
-"""The microaggregation methods that form groups block by block, by name."""
+"""The microaggregation methods by name, and the parameters that belong to each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from sdc_dask.aggregation import power
 
-from sdc_dask.kernels.mdav import mdav
 
-# From the coordinates of a block and k to the group of every record.
-Grouping = Callable[[NDArray[np.float64], int], NDArray[np.int64]]
+@dataclass(frozen=True)
+class Method:
+    """A way to form groups of at least k records.
 
-METHODS: dict[str, Grouping] = {"mdav": mdav}
+    Attributes
+    ----------
+    ordered : bool
+        Whether records are put in order and cut into groups. The order is that of all records
+        unless they are cut into blocks. Other methods compare records within a block.
+    takes : str or None
+        The parameter of its own, besides those of every method.
+    default : object
+        Of that parameter; None if the user must name it.
+    """
+
+    ordered: bool
+    takes: str | None = None
+    default: object = None
+
+
+METHODS = {
+    "mdav": Method(ordered=False),
+    "vmdav": Method(ordered=False, takes="gain", default=0.2),
+    "optimal": Method(ordered=True),
+    "pcp": Method(ordered=True),
+    "zscores": Method(ordered=True),
+    "mean": Method(ordered=True),
+    "weighted_mean": Method(ordered=True, takes="weights"),
+    "owa": Method(ordered=True, takes="measure"),
+    "choquet": Method(ordered=True, takes="measure"),
+    "sugeno": Method(ordered=True, takes="measure", default=power(1)),
+    "twofold": Method(ordered=True, takes="measure"),
+}

@@ -2,63 +2,51 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
 from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.moments import co_moments
+from sdc_dask.engine.order import Order, Projection, plan_order
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.route import put_back, there, there_and_back
 from sdc_dask.engine.scan import Scan, scan
 from sdc_dask.engine.spool import there_and_spool
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
-from sdc_dask.kernels.groups import replace_by_centroids
-from sdc_dask.masking.auto_block import auto_block
+from sdc_dask.masking.auto_block import auto_block, linear_block
+from sdc_dask.masking.centroids import Grouping, MaskByCentroids, Mdav, Ordered, Vmdav
+from sdc_dask.masking.in_order import MaskInOrder
 from sdc_dask.masking.methods import METHODS
+from sdc_dask.masking.projections import Aggregated, Axis, Single, principal_axis
 from sdc_dask.masking.request import Request
 
 
 @dataclass(frozen=True)
-class MaskByCentroids:
-    """Group the records of every block and replace them by the centroids of their groups."""
+class InBlocks:
+    """A group of columns that is masked block by block."""
 
-    method: str
-    k: int
-    coordinates: Coordinates
+    destinations: Placement
+    mask: MaskByCentroids
 
-    def __call__(
-        self, values: NDArray[np.float64], bounds: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Mask blocks: the records from one bound to the next, in row order."""
-        smallest = int(np.diff(bounds).min(initial=self.k))
-        if smallest < self.k:
-            raise RuntimeError(
-                f"a block has {smallest} records, fewer than k={self.k}: the frame is not the same "
-                "each time that it is computed. Mask df.persist(), or write it to files first."
-            )
-        group = METHODS[self.method]
-        points = self.coordinates.points(values)
-        labels = np.empty(len(values), np.int64)
-        groups = 0
-        for begin, end in itertools.pairwise(bounds):
-            block = group(points[begin:end], self.k)
-            labels[begin:end] = block + groups
-            groups += int(block.max()) + 1
-        # Sums of a group's values may overflow where single ones do not.
-        room = np.where(self.coordinates.exponent > 900, 4 + (2 * self.k).bit_length(), 0)
-        values = np.ldexp(values, -room) if room.any() else values
-        replace_by_centroids(values, labels)
-        values = np.ldexp(values, room) + 0.0 if room.any() else values
-        # One bit pattern for all missing cells, whatever they were.
-        values[np.isnan(values)] = np.nan
-        return values
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks."""
+        return self.destinations.blocks
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """A group of columns that is masked along one order of all records."""
+
+    destinations: Order
+    mask: MaskInOrder
+    blocks: None = None
 
 
 @dataclass(frozen=True)
@@ -67,76 +55,134 @@ class Plan:
 
     request: Request
     scan: Scan
-    placements: tuple[Placement, ...]
-    masks: tuple[MaskByCentroids, ...]
+    groups: tuple[InBlocks | InOrder, ...]
 
 
 def plan(frame: Frame, request: Request) -> Plan:
     """Scan a frame and plan its blocks: all passes over the data that come before masking."""
+    scanned, strata = survey(frame, request)
+    groups = [
+        _plan_group(frame, scanned, each, columns, request)
+        for columns, each in zip(request.groups, strata, strict=True)
+    ]
+    return Plan(request, scanned, tuple(groups))
+
+
+def survey(frame: Frame, request: Request) -> tuple[Scan, list[Strata]]:
+    """Scan a frame and see whether it can be masked: one pass over the data."""
     rules = request.rules()
     scanned = scan(frame, request.columns, rules)
     _check_counts(scanned.n, request.k)
-    scanned.check(request.missing)
-    placements, masks = [], []
-    for group, strata in zip(request.groups, scanned.strata(rules), strict=True):
-        _check_strata(strata, request.k)
-        coordinates = scanned.coordinates(group, standardize=request.standardize)
-        if isinstance(request.blocking, Blocks):
-            blocks, planned_here = request.blocking, False
-        else:
-            method = request.blocking or WHOLE
-            blocks = _plan_group(frame, scanned, strata, group, coordinates, request, method)
-            planned_here = True
-        placements.append(place(frame, blocks, scanned.rows, request.k, planned_here=planned_here))
-        masks.append(MaskByCentroids(request.method, request.k, coordinates))
-    return Plan(request, scanned, tuple(placements), tuple(masks))
+    scanned.check(
+        request.missing,
+        ", or pass missing='separate' to group records by their pattern of missing cells",
+    )
+    strata = scanned.strata(rules)
+    for each in strata:
+        _check_strata(each, request.k)
+    return scanned, strata
 
 
 def _plan_group(
     frame: Frame,
     scanned: Scan,
     strata: Strata,
-    group: Sequence[Hashable],
+    columns: tuple[Hashable, ...],
+    request: Request,
+) -> InBlocks | InOrder:
+    coordinates = scanned.coordinates(columns, standardize=request.standardize)
+    grouping: Grouping
+    if METHODS[request.method].ordered:
+        projection = _projection(frame, scanned, columns, request)
+        if request.blocking is None:
+            order = plan_order(frame, columns, strata, projection, scanned.rows)
+            return InOrder(order, MaskInOrder(request.k, coordinates, order))
+        grouping = Ordered(request.k, projection)
+    elif request.method == "vmdav":
+        grouping = Vmdav(request.k, *request.parameters)
+    else:
+        grouping = Mdav(request.k)
+    n, d, k = scanned.n, len(columns), request.k
+    linear = METHODS[request.method].ordered
+    largest = max(k, linear_block(d)) if linear else auto_block(n, d, k)
+    placement = place_in_blocks(frame, scanned, strata, columns, coordinates, request, largest)
+    return InBlocks(placement, MaskByCentroids(k, coordinates, grouping))
+
+
+def place_in_blocks(
+    frame: Frame,
+    scanned: Scan,
+    strata: Strata,
+    columns: Sequence[Hashable],
     coordinates: Coordinates,
     request: Request,
-    method: str,
-) -> Blocks:
-    """Plan the blocks of one group of columns."""
-    max_block = request.max_block
-    if isinstance(max_block, str):
-        max_block = auto_block(scanned.n, len(group), request.k)
-    return plan_blocks(
+    largest: int,
+) -> Placement:
+    """Tell the blocks of records, which are planned unless the request brings them along.
+
+    `largest` is the block size that "auto" stands for.
+    """
+    blocking = request.blocking
+    if isinstance(blocking, Blocks):
+        return place(frame, blocking, scanned.rows, request.k, planned_here=False)
+    max_block = largest if isinstance(request.max_block, str) else request.max_block
+    blocks = plan_blocks(
         frame,
         scanned,
         strata,
-        group,
+        columns,
         coordinates,
         k=request.k,
         max_block=max_block,
-        method=method,
+        method=blocking or WHOLE,
     )
+    return place(frame, blocks, scanned.rows, request.k, planned_here=True)
+
+
+def _projection(
+    frame: Frame, scanned: Scan, columns: tuple[Hashable, ...], request: Request
+) -> Projection:
+    """Return what records are put in order by. The first principal component takes a pass."""
+    if request.method == "optimal":
+        return Single()
+    if request.method == "zscores":
+        standardized = scanned.coordinates(columns, standardize=True)
+        return Axis(standardized, np.ones(len(columns)))
+    if request.method == "pcp":
+        moments = co_moments(frame, columns)
+        axis = principal_axis(moments, standardize=request.standardize)
+        return Axis(scanned.coordinates(columns, standardize=request.standardize), axis)
+    missing = sum(scanned.columns[column].missing for column in columns)
+    if missing and not all(map(callable, request.parameters)) and request.method != "weighted_mean":
+        raise ValueError(
+            f"{missing} cells are missing, and a measure that is an array has no values for the "
+            "columns that are left: use a quantifier, or fill the cells first."
+        )
+    return Aggregated(request.method, request.parameters, *scanned.bounds(columns))
+
+
+def blocks_of(frame: Frame, request: Request) -> Blocks:
+    """Plan the blocks of one group of columns, for a method that needs them."""
+    (group,) = plan(frame, request).groups
+    assert isinstance(group, InBlocks)
+    return group.blocks
 
 
 def spool_masked(frame: Frame, planned: Plan, directories: Sequence[Path]) -> list[Delayed]:
     """Mask every group of columns and spool the values into a directory each."""
     return [
-        there_and_spool(frame, placement, mask, directory)
-        for placement, mask, directory in zip(
-            planned.placements, planned.masks, directories, strict=True
-        )
+        there_and_spool(frame, group.destinations, group.mask, directory)
+        for group, directory in zip(planned.groups, directories, strict=True)
     ]
 
 
 def microaggregate(frame: Frame, request: Request) -> Frame:
     """Plan, and return the masked frame: lazily if the frame is a Dask frame."""
-    planned = plan(frame, request)
-    if not request.keep_order:
-        return there(frame, planned.placements[0], planned.masks[0])
-    masked = [
-        there_and_back(frame, placement, mask)
-        for placement, mask in zip(planned.placements, planned.masks, strict=True)
-    ]
-    return put_back(frame, masked, list(planned.placements))
+    groups = plan(frame, request).groups
+    if not request.keep_order and isinstance(groups[0], InBlocks):
+        return there(frame, groups[0].destinations, groups[0].mask)
+    masked = [there_and_back(frame, group.destinations, group.mask) for group in groups]
+    return put_back(frame, masked, [group.destinations for group in groups])
 
 
 def _check_counts(n: int, k: int) -> None:

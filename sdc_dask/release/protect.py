@@ -17,6 +17,7 @@ import pandas as pd
 from dask.delayed import Delayed, delayed
 
 from sdc_dask import arguments
+from sdc_dask.aggregation import Measure
 from sdc_dask.engine.classes import lazy_class_sizes
 from sdc_dask.engine.frames import merge_tree
 from sdc_dask.masking import microaggregation as ma
@@ -39,11 +40,14 @@ def protect(
     k: int,
     *,
     method: str = "mdav",
-    blocking: str | None = "tree",
+    blocking: str | None = "auto",
     max_block: int | str = "auto",
     standardize: bool = True,
     by: str | Sequence[str] | None = None,
     missing: str = "error",
+    gain: float | None = None,
+    weights: Sequence[float] | None = None,
+    measure: Measure | tuple[Measure, Measure] | None = None,
     drop: str | Sequence[str] | None = None,
     replace: bool = False,
     progress: bool | None = None,
@@ -66,7 +70,7 @@ def protect(
         The columns to mask: one group, or several that are masked each on its own.
     k : int
         Smallest group.
-    method, blocking, max_block, standardize, by, missing
+    method, blocking, max_block, standardize, by, missing, gain, weights, measure
         As in :meth:`microaggregate <sdc_dask.SdcAccessor.microaggregate>`.
     drop : str or list of str, optional
         Columns that are not written, for instance direct identifiers. An index without a name is
@@ -116,6 +120,9 @@ def protect(
         standardize=standardize,
         by=strata,
         missing=missing,
+        gain=gain,
+        weights=weights,
+        measure=measure,
     )
     both = [name for name in dropped if name in request.columns]
     if both:
@@ -318,7 +325,7 @@ def _summary(
     seconds: dict[str, float],
 ) -> Summary:
     masked = set(layout.masked)
-    blocks = [placement.blocks for placement in planned.placements]
+    blocks = [group.blocks for group in planned.groups]
     return Summary(
         target=str(target),
         rows=source.rows,
@@ -329,8 +336,9 @@ def _summary(
         dropped=tuple(dropped),
         by=layout.by,
         k=planned.request.k,
-        blocks=tuple(len(each) for each in blocks),
-        max_block=tuple(each.max_block for each in blocks),
+        method=planned.request.method,
+        blocks=tuple(len(each) if each else None for each in blocks),
+        max_block=tuple(each.max_block if each else None for each in blocks),
         anonymity=reached,
         joint=joint,
         sse=loss,

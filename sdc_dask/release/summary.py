@@ -22,8 +22,9 @@ class Summary(Result):
     dropped: tuple[str, ...]
     by: tuple[str, ...]
     k: int
-    blocks: tuple[int, ...]  # by group of columns
-    max_block: tuple[int, ...]
+    method: str
+    blocks: tuple[int | None, ...]  # by group of columns; None if all records were put in order
+    max_block: tuple[int | None, ...]
     anonymity: tuple[Anonymity, ...]  # by group of columns, counted on the files
     joint: Anonymity | None  # in all masked columns, if they are several groups
     sse: SSE  # between the source and the files
@@ -39,7 +40,8 @@ class Summary(Result):
         ):
             lines += [
                 f"  masked     {', '.join(group)}",
-                f"    blocks   {blocks:,} (L = {size:,})",
+                f"    by       {self.method}, "
+                + (f"{blocks:,} blocks (L = {size:,})" if blocks else "in one order, no blocks"),
                 f"    groups   {reached.classes:,}, {reached.k_mean:.2f} records on average",
                 f"    k        {reached.k_min:,} reached, {self.k:,} asked for; counted on the "
                 "files",

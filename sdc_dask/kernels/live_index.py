@@ -1,0 +1,461 @@
+"""Which records are nearest, which is farthest, among those that are left.
+
+Two exact ways to ask give the same answers, to the last tie: a scan of all records, and a k-d tree
+that shrinks with the records that are left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+
+LEAF_SIZE = 16
+UNROLLED = 8
+TINY = 1e-300  # far above the rounding of numbers so small that they lose digits
+NO_ROW = np.iinfo(np.int64).max
+
+
+# By scan
+
+
+@jit
+def distances_to(live, left, query, out):
+    """Write the squared distances from `query` to the records that are left."""
+    first = live[0]
+    q = query[0]
+    for i in range(left):
+        gap = first[i] - q
+        out[i] = gap * gap
+    for j in range(1, live.shape[0]):
+        column = live[j]
+        q = query[j]
+        for i in range(left):
+            gap = column[i] - q
+            out[i] += gap * gap
+
+
+@jit
+def farthest_scanned(distance, ids, left):
+    """Row of the largest distance; of equals the lowest."""
+    best = distance[0]
+    row = ids[0]
+    for i in range(1, left):
+        if distance[i] >= best and (distance[i] > best or ids[i] < row):
+            best = distance[i]
+            row = ids[i]
+    return row
+
+
+@jit
+def nearest_scanned(distance, ids, left, k, group_distance, group_id):
+    """Write the k rows of smallest (distance, row), in that order."""
+    size = 0
+    for i in range(left):
+        if size < k:
+            insert(group_distance, group_id, size, distance[i], ids[i])
+            size += 1
+        elif distance[i] <= group_distance[k - 1] and (
+            distance[i] < group_distance[k - 1] or ids[i] < group_id[k - 1]
+        ):
+            insert(group_distance, group_id, k - 1, distance[i], ids[i])
+
+
+@jit
+def insert(group_distance, group_id, last, distance, row):
+    """Insert into the sorted candidates, over the one at position `last`."""
+    i = last
+    while i > 0 and (
+        group_distance[i - 1] > distance
+        or (group_distance[i - 1] == distance and group_id[i - 1] > row)
+    ):
+        group_distance[i] = group_distance[i - 1]
+        group_id[i] = group_id[i - 1]
+        i -= 1
+    group_distance[i] = distance
+    group_id[i] = row
+
+
+# By tree
+
+
+class LiveTree(NamedTuple):
+    """A complete binary k-d tree over records of which some are removed.
+
+    The children of node i are 2i + 1 and 2i + 2. A leaf owns the slots start[leaf] to stop[leaf].
+    """
+
+    first_leaf: int
+    start: NDArray[np.int64]  # by node
+    stop: NDArray[np.int64]  # by node; leaves shrink as records are removed
+    box: NDArray[np.float64]  # by node: smallest and largest coordinates of live records
+    square: NDArray[np.float64]  # by node: largest squared norm of live records; empty: -1
+    lowest: NDArray[np.int64]  # by node: lowest live row
+    point: NDArray[np.float64]  # by slot
+    norm: NDArray[np.float64]  # by slot: squared norm
+    row: NDArray[np.int64]  # by slot
+    slot: NDArray[np.int64]  # by row
+    leaf: NDArray[np.int64]  # by row
+    stack: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+
+
+def unrolled(d: int) -> tuple[int, ...]:
+    """Return the `dims` of the functions below: a tuple of length d, empty for many dimensions.
+
+    A tuple's length is a constant for the compiler: it unrolls the loops over few dimensions.
+    """
+    return (0,) * d if d <= UNROLLED else ()
+
+
+@jit
+def _width(dims, array):
+    """Return the number of dimensions: a constant where `dims` has it, else read off an array."""
+    return len(dims) if len(dims) > 0 else array.shape[-1]
+
+
+@jit
+def build_tree(points, dims):
+    """Build the tree: cut at the median of the widest dimension, down to LEAF_SIZE records."""
+    n, d = points.shape
+    depth = 0
+    while (n >> depth) > LEAF_SIZE:
+        depth += 1
+    first_leaf = (1 << depth) - 1
+    nodes = 2 * first_leaf + 1
+    tree = LiveTree(
+        first_leaf,
+        np.empty(nodes, np.int64),
+        np.empty(nodes, np.int64),
+        np.empty((nodes, 2, d)),
+        np.empty(nodes),
+        np.empty(nodes, np.int64),
+        np.empty((n, d)),
+        np.empty(n),
+        np.arange(n),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(depth + 1, np.int64),
+        np.empty(depth + 1),
+    )
+    tree.start[0] = 0
+    tree.stop[0] = n
+    for node in range(first_leaf):
+        a = tree.start[node]
+        b = tree.stop[node]
+        middle = (a + b) // 2
+        _select(points, _widest(points, tree.row, a, b), tree.row, a, b - 1, middle)
+        tree.start[2 * node + 1] = a
+        tree.stop[2 * node + 1] = middle
+        tree.start[2 * node + 2] = middle
+        tree.stop[2 * node + 2] = b
+    for i in range(n):
+        row = tree.row[i]
+        tree.slot[row] = i
+        norm = 0.0
+        for j in range(d):
+            tree.point[i, j] = points[row, j]
+            norm += points[row, j] * points[row, j]
+        tree.norm[i] = norm
+    for node in range(nodes - 1, -1, -1):
+        if node >= first_leaf:
+            for i in range(tree.start[node], tree.stop[node]):
+                tree.leaf[tree.row[i]] = node
+            _bound_leaf(dims, tree, node)
+        else:
+            _bound_parent(dims, tree, node)
+    return tree
+
+
+@jit
+def _widest(points, rows, a, b):
+    """Return the dimension in which rows[a:b] are spread widest."""
+    best = 0
+    spread = -1.0
+    for j in range(points.shape[1]):
+        low = points[rows[a], j]
+        high = low
+        for i in range(a + 1, b):
+            low = min(low, points[rows[i], j])
+            high = max(high, points[rows[i], j])
+        if high - low > spread:
+            spread = high - low
+            best = j
+    return best
+
+
+@jit
+def _select(points, j, rows, a, b, middle):
+    """Reorder rows[a:b+1] so that none before `middle` exceeds any from it on, in dimension j."""
+    while a < b:
+        pivot = points[rows[(a + b) // 2], j]
+        i = a
+        o = b
+        while i <= o:
+            while points[rows[i], j] < pivot:
+                i += 1
+            while points[rows[o], j] > pivot:
+                o -= 1
+            if i <= o:
+                rows[i], rows[o] = rows[o], rows[i]
+                i += 1
+                o -= 1
+        if middle <= o:
+            b = o
+        elif middle >= i:
+            a = i
+        else:
+            return
+
+
+@jit
+def _bound_leaf(dims, tree, leaf):
+    """Recompute the bounds of a leaf."""
+    a = tree.start[leaf]
+    b = tree.stop[leaf]
+    if a == b:
+        tree.square[leaf] = -1.0
+        tree.lowest[leaf] = NO_ROW
+        return
+    square = tree.norm[a]
+    lowest = tree.row[a]
+    for i in range(a + 1, b):
+        square = max(square, tree.norm[i])
+        lowest = min(lowest, tree.row[i])
+    tree.square[leaf] = square
+    tree.lowest[leaf] = lowest
+    for j in range(_width(dims, tree.box)):
+        low = tree.point[a, j]
+        high = low
+        for i in range(a + 1, b):
+            low = min(low, tree.point[i, j])
+            high = max(high, tree.point[i, j])
+        tree.box[leaf, 0, j] = low
+        tree.box[leaf, 1, j] = high
+
+
+@jit
+def _bound_parent(dims, tree, node):
+    """Recompute the bounds of a node from its children; tell whether any changed."""
+    a = 2 * node + 1
+    b = a + 1
+    if tree.square[a] < 0.0:
+        a = b
+    elif tree.square[b] < 0.0:
+        b = a
+    square = max(tree.square[a], tree.square[b])
+    lowest = min(tree.lowest[a], tree.lowest[b])
+    changed = square != tree.square[node] or lowest != tree.lowest[node]
+    tree.square[node] = square
+    tree.lowest[node] = lowest
+    for j in range(_width(dims, tree.box)):
+        low = min(tree.box[a, 0, j], tree.box[b, 0, j])
+        high = max(tree.box[a, 1, j], tree.box[b, 1, j])
+        changed |= low != tree.box[node, 0, j] or high != tree.box[node, 1, j]
+        tree.box[node, 0, j] = low
+        tree.box[node, 1, j] = high
+    return changed
+
+
+@jit
+def remove_from_tree(dims, tree, row):
+    """Take a record out of its leaf and tighten the bounds above it as far as they change."""
+    leaf = tree.leaf[row]
+    hole = tree.slot[row]
+    tree.stop[leaf] -= 1
+    last = tree.stop[leaf]
+    on_bound = tree.norm[hole] == tree.square[leaf] or row == tree.lowest[leaf]
+    for j in range(_width(dims, tree.point)):
+        value = tree.point[hole, j]
+        on_bound |= value == tree.box[leaf, 0, j] or value == tree.box[leaf, 1, j]
+        tree.point[hole, j] = tree.point[last, j]
+    tree.norm[hole] = tree.norm[last]
+    tree.row[hole] = tree.row[last]
+    tree.slot[tree.row[hole]] = hole
+    if on_bound:
+        _bound_leaf(dims, tree, leaf)
+        node = leaf
+        while node > 0:
+            node = (node - 1) // 2
+            if not _bound_parent(dims, tree, node):
+                break
+
+
+@jit
+def _nearest_bound(dims, tree, node, query):
+    """Squared distance from `query` to the box: no live record of the node is nearer.
+
+    Rounding cannot put it above a distance: it has the operations of a distance in their order,
+    and every one of them is monotone.
+    """
+    distance = 0.0
+    for j in range(_width(dims, query)):
+        gap = max(tree.box[node, 0, j] - query[j], query[j] - tree.box[node, 1, j])
+        gap = max(gap, 0.0)
+        distance += gap * gap
+    return distance
+
+
+@jit
+def _farthest_bound(dims, tree, node, query, query_square):
+    """Upper bound of the squared distance from `query` to the live records of a node.
+
+    The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
+    through the radius is computed otherwise, so that it carries a slack, relative and absolute.
+    """
+    corner = 0.0
+    lean = 0.0
+    for j in range(_width(dims, query)):
+        low = tree.box[node, 0, j]
+        high = tree.box[node, 1, j]
+        gap = max(query[j] - low, high - query[j])
+        corner += gap * gap
+        lean += max(-query[j] * low, -query[j] * high)
+    ball = tree.square[node] + query_square + 2.0 * lean
+    ball += 1e-10 * (tree.square[node] + query_square + abs(lean)) + TINY
+    return min(corner, ball)
+
+
+@jit
+def farthest_in_tree(dims, tree, query):
+    """Row of the live record farthest from `query`; of equals the lowest."""
+    d = _width(dims, query)
+    query_square = 0.0
+    for j in range(d):
+        query_square += query[j] * query[j]
+    best = -1.0
+    best_row = NO_ROW
+    tree.stack[0] = 0
+    tree.bounds[0] = np.inf
+    size = 1
+    while size > 0:
+        size -= 1
+        node = tree.stack[size]
+        bound = tree.bounds[size]
+        while bound > best or (bound == best and tree.lowest[node] < best_row):
+            if node >= tree.first_leaf:
+                for i in range(tree.start[node], tree.stop[node]):
+                    distance = 0.0
+                    for j in range(d):
+                        gap = tree.point[i, j] - query[j]
+                        distance += gap * gap
+                    if distance > best or (distance == best and tree.row[i] < best_row):
+                        best = distance
+                        best_row = tree.row[i]
+                break
+            node = 2 * node + 1
+            other_node = node + 1
+            bound = -1.0
+            other = -1.0
+            if tree.square[node] >= 0.0:
+                bound = _farthest_bound(dims, tree, node, query, query_square)
+            if tree.square[other_node] >= 0.0:
+                other = _farthest_bound(dims, tree, other_node, query, query_square)
+            if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
+                node, other_node = other_node, node
+                bound, other = other, bound
+            if other > best or (other == best and tree.lowest[other_node] < best_row):
+                tree.stack[size] = other_node
+                tree.bounds[size] = other
+                size += 1
+    return best_row
+
+
+@jit
+def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
+    """Write `seed` and the k - 1 live rows of smallest (distance, row), in that order."""
+    d = _width(dims, query)
+    group_distance[0] = -1.0
+    group_id[0] = seed
+    found = 1
+    worst = np.inf
+    worst_row = NO_ROW
+    tree.stack[0] = 0
+    tree.bounds[0] = 0.0
+    size = 1
+    while size > 0:
+        size -= 1
+        node = tree.stack[size]
+        bound = tree.bounds[size]
+        while bound < worst or (bound == worst and tree.lowest[node] < worst_row):
+            if node >= tree.first_leaf:
+                for i in range(tree.start[node], tree.stop[node]):
+                    distance = 0.0
+                    for j in range(d):
+                        gap = tree.point[i, j] - query[j]
+                        distance += gap * gap
+                    row = tree.row[i]
+                    if row != seed and (
+                        distance < worst or (distance == worst and row < worst_row)
+                    ):
+                        insert(group_distance, group_id, min(found, k - 1), distance, row)
+                        found += 1
+                        if found >= k:
+                            worst = group_distance[k - 1]
+                            worst_row = group_id[k - 1]
+                break
+            node = 2 * node + 1
+            other_node = node + 1
+            bound = np.inf
+            other = np.inf
+            if tree.square[node] >= 0.0:
+                bound = _nearest_bound(dims, tree, node, query)
+            if tree.square[other_node] >= 0.0:
+                other = _nearest_bound(dims, tree, other_node, query)
+            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
+                node, other_node = other_node, node
+                bound, other = other, bound
+            if other < worst or (other == worst and tree.lowest[other_node] < worst_row):
+                tree.stack[size] = other_node
+                tree.bounds[size] = other
+                size += 1
+
+
+@jit
+def nearest_one_in_tree(dims, tree, query, without, best, best_row):
+    """Return the smallest (distance, row) of live rows but one, if it comes before the given one.
+
+    :func:`nearest_in_tree` with k = 2 finds the same, but slower: here, what was found so far
+    stays in registers.
+    """
+    d = _width(dims, query)
+    tree.stack[0] = 0
+    tree.bounds[0] = 0.0
+    size = 1
+    while size > 0:
+        size -= 1
+        node = tree.stack[size]
+        bound = tree.bounds[size]
+        while bound < best or (bound == best and tree.lowest[node] < best_row):
+            if node >= tree.first_leaf:
+                for i in range(tree.start[node], tree.stop[node]):
+                    distance = 0.0
+                    for j in range(d):
+                        gap = tree.point[i, j] - query[j]
+                        distance += gap * gap
+                    row = tree.row[i]
+                    if row != without and (
+                        distance < best or (distance == best and row < best_row)
+                    ):
+                        best = distance
+                        best_row = row
+                break
+            node = 2 * node + 1
+            other_node = node + 1
+            bound = np.inf
+            other = np.inf
+            if tree.square[node] >= 0.0:
+                bound = _nearest_bound(dims, tree, node, query)
+            if tree.square[other_node] >= 0.0:
+                other = _nearest_bound(dims, tree, other_node, query)
+            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
+                node, other_node = other_node, node
+                bound, other = other, bound
+            if other < best or (other == best and tree.lowest[other_node] < best_row):
+                tree.stack[size] = other_node
+                tree.bounds[size] = other
+                size += 1
+    return best, best_row

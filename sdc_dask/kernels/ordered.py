@@ -1,0 +1,164 @@
+"""Groups along an order: the cheapest cuts of a sequence of records, by dynamic programming.
+
+Sorted by one attribute, the groups of an optimal univariate microaggregation are runs of k to
+2k - 1 records, and a shortest path finds them: S. Hansen, S. Mukherjee, "A polynomial algorithm for
+optimal univariate microaggregation", IEEE Transactions on Knowledge and Data Engineering 15 (2003).
+Any other order of multivariate records is cut in the same way if a group costs its sum of squared
+distances to the centroid in all dimensions: J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-
+Sanz, F. Sebé, "Efficient multivariate data-oriented microaggregation", VLDB Journal 15 (2006).
+
+The sequence may come in pieces: :func:`extend` takes up where it was left, and gives the same
+choices to the bit wherever the sequence is torn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+
+# Costs are counted from the cheapest path so far, anew after so many records: a group that is
+# far more expensive than all later ones must not swallow the differences between these.
+REBASE = 256
+
+
+def ordered(points: NDArray[np.float64], projection: NDArray[np.float64], k: int) -> NDArray:
+    """Group records along the order of their projections.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (n, d)
+        Coordinates of the records, in row order; n is at least k.
+    projection : ndarray of float64, shape (n,)
+        What the records are sorted by; of equal ones the first row comes first.
+    k : int
+        Smallest group. The largest has 2k - 1 records.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The group of every record, numbered from 0 in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([9.0, 1.0, 2.0, 8.0, 3.0])
+    >>> ordered(x[:, None], x, 2)
+    array([1, 0, 0, 1, 0])
+    """
+    order = np.argsort(projection, kind="stable")
+    _, choices = extend(np.empty((0, points.shape[1])), points[order], np.zeros(1), 0, k)
+    begins = cuts(choices, len(points))
+    labels = np.empty(len(points), np.int64)
+    sizes = np.diff(np.append(begins, len(points)))
+    labels[order] = np.repeat(np.arange(len(begins)), sizes)
+    return labels
+
+
+@jit
+def extend(lead, points, costs, rank, k):
+    """Find the cheapest last group that ends with each record of a piece of the sequence.
+
+    Parameters
+    ----------
+    lead : ndarray of float64, shape (m, d)
+        The records before the piece, the last 2k - 2 of them or all that there are.
+    points : ndarray of float64, shape (n, d)
+        The records of the piece.
+    costs : ndarray of float64, shape (m + 1,)
+        What the groups cost that end before each record of `lead`, and before `points`. Infinite
+        if there are no such groups. A sequence begins with ``[0.0]``.
+    rank : int
+        How many records come before the piece.
+    k : int
+        Smallest group.
+
+    Returns
+    -------
+    costs : ndarray of float64
+        As the argument, before each of the last records of this piece, and after it.
+    choices : ndarray of int32, shape (n,)
+        The size of the cheapest group that ends with each record; of equally cheap ones the
+        smallest. 0 if no groups of at least k end there.
+    """
+    m, d = lead.shape
+    n = points.shape[0]
+    columns = np.empty((d, m + n))
+    for j in range(d):
+        columns[j, :m] = lead[:, j]
+        columns[j, m:] = points[:, j]
+    cost = np.empty(m + n + 1)
+    cost[: m + 1] = costs
+    choices = np.zeros(n, np.int32)
+    # k ends of groups at a time, since the group before each is known then: the innermost loops
+    # run over them side by side. Means and squares are those of Welford, which do not cancel.
+    mean = np.empty((d, k))
+    within = np.empty(k)
+    best = np.empty(k)
+    size = np.empty(k, np.int32)
+    end = m + 1
+    while end <= m + n:
+        # No turn reaches beyond the next rebasing.
+        turn = min(k, m + n + 1 - end, REBASE - (rank + end - m - 1) % REBASE)
+        if (rank + end - m - 1) % REBASE == 0:
+            _rebase(cost[max(0, end - (2 * k - 1)) : end])
+        for e in range(turn):
+            within[e] = 0.0
+            best[e] = np.inf
+            size[e] = 0
+        for j in range(d):
+            for e in range(turn):
+                mean[j, e] = columns[j, end + e - 1]
+        for s in range(1, 2 * k):
+            begin = max(0, s - end)  # no group begins before the first record
+            inverse = 1.0 / s
+            for j in range(d):
+                column = columns[j]
+                means = mean[j]
+                for e in range(begin, turn):
+                    x = column[end + e - s]
+                    difference = x - means[e]
+                    means[e] += difference * inverse
+                    within[e] += difference * (x - means[e])
+            if s >= k:
+                for e in range(begin, turn):
+                    total = cost[end + e - s] + within[e]
+                    if total < best[e]:
+                        best[e] = total
+                        size[e] = s
+        for e in range(turn):
+            cost[end + e] = best[e]
+            choices[end + e - m - 1] = size[e]
+        end += turn
+    return cost[max(0, m + n - (2 * k - 2)) :].copy(), choices
+
+
+@jit
+def _rebase(cost):
+    """Subtract the smallest cost from all."""
+    smallest = np.inf
+    for i in range(cost.shape[0]):
+        smallest = min(smallest, cost[i])
+    if smallest < np.inf:
+        for i in range(cost.shape[0]):
+            cost[i] -= smallest
+
+
+@jit
+def cuts(choices, end):
+    """Return where groups begin, walking back from one that ends before the record `end`.
+
+    The first may begin before the piece that `choices` belongs to: it is negative then.
+    """
+    count = 0
+    position = end
+    while position > 0:
+        position -= choices[position - 1]
+        count += 1
+    begins = np.empty(count, np.int64)
+    position = end
+    for group in range(count - 1, -1, -1):
+        position -= choices[position - 1]
+        begins[group] = position
+    return begins

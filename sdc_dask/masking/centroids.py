@@ -1,0 +1,122 @@
+"""Groups of records are replaced by their centroids, block by block."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.engine.masks import BlockMask
+from sdc_dask.engine.order import Projection
+from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.kernels.groups import replace_by_centroids
+from sdc_dask.kernels.mdav import mdav
+from sdc_dask.kernels.ordered import ordered
+from sdc_dask.kernels.vmdav import vmdav
+
+# From the values and the coordinates of a block's records to their groups.
+Grouping = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Mdav:
+    """Groups of k by MDAV."""
+
+    k: int
+
+    def __call__(
+        self, values: NDArray[np.float64], points: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Tell the group of every record."""
+        return mdav(points, self.k)
+
+
+@dataclass(frozen=True)
+class Vmdav:
+    """Groups of k or more by V-MDAV."""
+
+    k: int
+    gain: float
+
+    def __call__(
+        self, values: NDArray[np.float64], points: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Tell the group of every record."""
+        return vmdav(points, self.k, self.gain)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Groups of k to 2k - 1 along the order of a projection."""
+
+    k: int
+    projection: Projection
+
+    def __call__(
+        self, values: NDArray[np.float64], points: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Tell the group of every record."""
+        return ordered(points, self.projection(values), self.k)
+
+
+@dataclass(frozen=True)
+class MaskByCentroids(BlockMask):
+    """Group the records of every block and replace them by the centroids of their groups."""
+
+    k: int
+    coordinates: Coordinates
+    grouping: Grouping
+
+    def mask(
+        self,
+        values: NDArray[np.float64],
+        bounds: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Mask the blocks of a partition."""
+        check_size(int(np.diff(bounds).min(initial=self.k)), self.k)
+        points = self.coordinates.points(values)
+        labels = np.empty(len(values), np.int64)
+        groups = 0
+        for begin, end in itertools.pairwise(bounds):
+            block = self.grouping(values[begin:end], points[begin:end])
+            labels[begin:end] = block + groups
+            groups += int(block.max()) + 1
+        return centroids(values, labels, self.coordinates, self.k)
+
+
+def check_size(records: int, k: int) -> None:
+    """Raise RuntimeError if a set of records, which was planned to hold a group, cannot."""
+    if records < k:
+        raise RuntimeError(
+            f"a block has {records} records, fewer than k={k}: the frame is not the same each time "
+            "that it is computed. Mask df.persist(), or write it to files first."
+        )
+
+
+def centroids(
+    values: NDArray[np.float64], labels: NDArray[np.int64], coordinates: Coordinates, k: int
+) -> NDArray[np.float64]:
+    """Return the centroid of every record's group, computed in the order of the records.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, d)
+        May be overwritten.
+    labels : ndarray of int64, shape (n,)
+    coordinates : Coordinates
+        Tells how large the values are.
+    k : int
+        Groups have about so many records.
+    """
+    # Sums of a group's values may overflow where single ones do not.
+    room = np.where(coordinates.exponent > 900, 4 + (2 * k).bit_length(), 0)
+    values = np.ldexp(values, -room) if room.any() else values
+    replace_by_centroids(values, labels)
+    values = np.ldexp(values, room) + 0.0 if room.any() else values
+    # One bit pattern for all missing cells, whatever they were.
+    values[np.isnan(values)] = np.nan
+    return values

@@ -1,0 +1,174 @@
+"""Groups along an order: the cheapest ones, however the order is torn."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from microagg1d import univariate_microaggregation
+
+from sdc_dask.engine.splitters import Splitters
+from sdc_dask.kernels.ordered import REBASE, cuts, extend, ordered
+
+
+def cost(points: np.ndarray) -> float:
+    return float(((points - points.mean(0)) ** 2).sum())
+
+
+def cheapest(points: np.ndarray, k: int) -> float:
+    """The smallest cost of groups of k to 2k - 1 along a sequence, by plain recursion."""
+
+    @functools.cache
+    def up_to(end: int) -> float:
+        if end == 0:
+            return 0.0
+        sizes = range(k, min(end, 2 * k - 1) + 1)
+        return min((up_to(end - s) + cost(points[end - s : end]) for s in sizes), default=np.inf)
+
+    return up_to(len(points))
+
+
+def total_cost(points: np.ndarray, labels: np.ndarray) -> float:
+    return sum(cost(points[labels == group]) for group in np.unique(labels))
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "d"), [(4, 2, 1), (9, 5, 2), (60, 3, 1), (60, 4, 3), (200, 9, 2)]
+)
+@pytest.mark.parametrize("tied", [False, True])
+def test_no_groups_along_the_order_are_cheaper(n: int, k: int, d: int, tied: bool) -> None:
+    rng = np.random.default_rng(n + d)
+    points = rng.integers(0, 5, (n, d)).astype(float) if tied else rng.normal(size=(n, d))
+    projection = points.sum(1)
+    labels = ordered(points, projection, k)
+    order = np.argsort(projection, kind="stable")
+    assert total_cost(points, labels) == pytest.approx(cheapest(points[order], k), abs=1e-12)
+    # Groups are runs of the order, numbered as they come.
+    assert (np.diff(labels[order]) >= 0).all()
+    sizes = np.bincount(labels)
+    assert sizes.min() >= k
+    assert sizes.max() < 2 * k
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7])
+def test_no_groups_at_all_are_cheaper_than_the_optimal_ones(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n)[:, None]
+    sizes = [np.bincount(labels) for labels in itertools.product(range(n // 2), repeat=n)]
+    best = min(
+        total_cost(values, np.array(labels))
+        for labels, size in zip(itertools.product(range(n // 2), repeat=n), sizes, strict=True)
+        if size[size > 0].min() >= 2
+    )
+    mine = total_cost(values, ordered(values, values[:, 0], 2))
+    assert mine == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10, 25, 50])
+@pytest.mark.parametrize("kind", ["normal", "skewed", "ties", "one value", "far from zero"])
+def test_as_cheap_as_microagg1d(k: int, kind: str) -> None:
+    rng = np.random.default_rng(k)
+    values = {
+        "normal": rng.normal(size=997),
+        "skewed": rng.lognormal(0, 2, 997),
+        "ties": rng.integers(0, 60, 997).astype(float),
+        "one value": np.full(997, 3.25),
+        "far from zero": 1e9 + rng.normal(size=997),
+    }[kind]
+    # Sorted, and centred, since that package sums squares. Its method "simple" with stable=1,
+    # the default up to k = 21, does not always find the cheapest groups.
+    values = np.sort(values)
+    centred = values - values.mean()
+    theirs = univariate_microaggregation(centred.copy(), k, method="galil_park", stable=1)
+    mine = total_cost(centred[:, None], ordered(centred[:, None], values, k))
+    assert mine == pytest.approx(total_cost(centred[:, None], theirs), rel=1e-7, abs=1e-20)
+
+
+def test_costs_far_from_zero_do_not_cancel() -> None:
+    far = 1e9 + np.random.default_rng(0).normal(size=500)
+    moved = far - 1e9  # what is left of the values, exactly
+    assert np.array_equal(ordered(far[:, None], far, 3), ordered(moved[:, None], moved, 3))
+
+
+def test_expensive_groups_do_not_swallow_later_ones() -> None:
+    tail = np.sort(np.random.default_rng(1).normal(size=4 * REBASE))
+    values = np.concatenate([[-1e12, -7e11, -3e11], tail])
+    labels = ordered(values[:, None], values, 3)
+    alone = total_cost(tail[-2 * REBASE :, None], labels[-2 * REBASE :])
+    assert alone <= 1.1 * cheapest_of(tail[-2 * REBASE :], 3)
+
+
+def cheapest_of(values: np.ndarray, k: int) -> float:
+    return total_cost(values[:, None], ordered(values[:, None], values, k))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(2, 700),
+    k=st.integers(2, 40),
+    cut=st.lists(st.integers(0, 700), max_size=6),
+    tied=st.booleans(),
+)
+def test_torn_anywhere_the_choices_are_the_same(n: int, k: int, cut: list[int], tied: bool) -> None:
+    rng = np.random.default_rng(n)
+    points = rng.integers(0, 9, (n, 2)).astype(float) if tied else rng.normal(size=(n, 2))
+    whole_costs, whole = extend(np.empty((0, 2)), points, np.zeros(1), 0, k)
+    borders = sorted({0, n, *(min(each, n) for each in cut)})
+    lead, costs, pieces = np.empty((0, 2)), np.zeros(1), []
+    for begin, end in itertools.pairwise(borders):
+        costs, choices = extend(lead, points[begin:end], costs, begin, k)
+        lead = np.vstack([lead, points[begin:end]])[-(2 * k - 2) :]
+        pieces.append(choices)
+    assert np.array_equal(np.concatenate(pieces), whole)
+    assert np.array_equal(costs, whole_costs)
+
+
+def test_cuts_walk_back_beyond_the_piece() -> None:
+    choices = np.array([0, 3, 2, 2, 3], np.int32)
+    assert cuts(choices, 5).tolist() == [-1, 2]
+    assert cuts(choices, 4).tolist() == [-1, 2]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    keys=st.lists(st.integers(0, 6), min_size=1, max_size=80),
+    strata=st.integers(1, 3),
+    ranges=st.integers(2, 12),
+    seed=st.integers(0, 9),
+)
+def test_buckets_follow_the_order_and_strata(
+    keys: list[int], strata: int, ranges: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = len(keys)
+    key, ids = np.array(keys, float), rng.permutation(1 << 10)[:n]
+    stratum = rng.integers(0, strata, n)
+    picked = rng.integers(0, n, 4 * ranges)
+    sample = (stratum[picked], key[picked], ids[picked])
+    splitters = Splitters.of_sample(sample, strata, 10, ranges)
+    bucket = splitters.bucket_of(stratum, key, ids)
+    order = np.lexsort((ids, key, stratum))
+    assert (np.diff(bucket[order]) >= 0).all()
+    assert bucket.min() >= 0
+    assert bucket.max() < len(splitters)
+    assert np.array_equal(splitters.stratum_of(bucket), stratum)
+    # Every border begins a bucket: its record is the first of it.
+    for border in range(len(splitters.key)):
+        at = (stratum == splitters.stratum[border]) & (ids == splitters.ids[border])
+        assert splitters.ranges[border + 1] == bucket[at][0]
+        before = order[: int(np.flatnonzero(at[order])[0])]
+        assert (bucket[before] < bucket[at][0]).all()
+    assert splitters.ranges[0] == 0
+    assert splitters.ranges == sorted(splitters.ranges)
+
+
+def test_ranges_of_equal_values_are_even() -> None:
+    n = 10_000
+    ids, zeros = np.arange(n), np.zeros(n, np.int64)
+    splitters = Splitters.of_sample((zeros, zeros.astype(float), ids), 1, 14, 8)
+    counts = pd.Series(splitters.bucket_of(zeros, zeros.astype(float), ids)).value_counts()
+    assert counts.min() == counts.max() == n // 8
