@@ -15,6 +15,7 @@ from sdc_dask.engine.frames import Frame, is_dask
 from sdc_dask.masking import microaggregation as ma
 from sdc_dask.masking.fuzzy import fuzzy_microaggregate
 from sdc_dask.masking.mic1d import mic1d, mic1d_request
+from sdc_dask.masking.rank_swap import rank_swap, rank_swap_request
 from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.risk.anonymity import Anonymity, anonymity
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
@@ -40,7 +41,7 @@ class SdcAccessor:
         kind = "Dask" if is_dask(self._frame) else "pandas"
         return (
             f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: "
-            "microaggregate, mic1d, fuzzy_microaggregate, blocks, sse, anonymity, "
+            "microaggregate, mic1d, fuzzy_microaggregate, rank_swap, blocks, sse, anonymity, "
             "group_anonymity>"
         )
 
@@ -370,6 +371,105 @@ class SdcAccessor:
             missing=missing,
         )
         return fuzzy_microaggregate(self._frame, request, m1, m2, random_state)
+
+    def rank_swap(
+        self,
+        columns: Sequence[Hashable],
+        p: float | None = None,
+        *,
+        method: str = "standard",
+        buckets: int | None = None,
+        blocking: str | Blocks | None = None,
+        max_block: int | str = "auto",
+        by: Hashable | Sequence[Hashable] | None = None,
+        missing: str = "keep",
+        top: float | None = None,
+        bottom: float | None = None,
+        random_state: int | None = None,
+    ) -> Frame:
+        """Swap values between records of similar rank, every column on its own.
+
+        Each column keeps exactly the values that it has, at other records: its distribution does
+        not change, relations between columns do. The values of a record are no longer those of
+        one person.
+
+        Parameters
+        ----------
+        columns : list
+            Columns whose values have an order: numbers, dates, texts, ordered categories.
+        p : float
+            Percentage of the records, above 0 and up to 100: how far values go. Of the methods
+            "standard" and "distribution".
+        method : {"standard", "distribution", "buckets"}, default "standard"
+            The ranks are visited in ascending order, and each that has no partner yet is given
+            one that has none either, so that every value moves once:
+
+            - "standard": from the next p percent of the ranks, all alike. No value goes farther.
+            - "distribution": at a distance that is normally distributed, with mean and deviation
+              p/2 percent of the ranks. A distance beyond an end is reflected there, and a rank
+              that has a partner makes room to the nearest that has none. Every distance occurs.
+            - "buckets": from one of `buckets` ranges of ranks: the own one with the probability
+              1/2, the next with 1/4, and so on, and any rank of it that is above, all alike.
+
+            If the number of ranks is odd, the lowest value and two others go round. (With a
+            window of a single rank that is impossible, and the highest value stays.)
+        buckets : int
+            Number of buckets, of the method "buckets" alone.
+        blocking : {None, "tree", "univariate"} or Blocks, default None
+            By default ranks are those of all records. With blocks, which must be of numeric
+            columns, ranks and percentages are those of each block: values go to records that are
+            similar in all columns, which keeps the relations between columns much better.
+        max_block : int or "auto", default "auto"
+            See :meth:`blocks`. "auto" is 1,000, or ten times the smallest block that p allows.
+        by : name or list of names, optional
+            Strata: columns whose values swaps never cross.
+        missing : {"keep", "error"}, default "keep"
+            "keep" leaves missing cells where they are; "error" names the columns that have some.
+        top, bottom : float, optional
+            Percentages of the ranks whose values are replaced by their mean before the swap
+            (rounded in columns of integers). Without, the largest value of all is still released,
+            at another record, and may be known to everybody as that of one person.
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the swap can be undone.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions, rows and dtypes.
+
+        Notes
+        -----
+        Equal values have ranks in row order. For a Dask frame, one pass counts values and one a
+        column samples them when this is called; the rest is lazy.
+
+        References
+        ----------
+        R. A. Moore, "Controlled data swapping techniques for masking public use microdata sets",
+        U.S. Bureau of the Census, 1996. J. Nin, J. Herranz, V. Torra, "Rethinking rank swapping to
+        decrease disclosure risk", Data and Knowledge Engineering 64 (2008).
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "name": list("abcdef")})
+        >>> df.sdc.rank_swap(["age"], p=35, random_state=4)
+        """
+        request = rank_swap_request(
+            self._frame,
+            columns,
+            p,
+            method=method,
+            buckets=buckets,
+            blocking=blocking,
+            max_block=max_block,
+            by=by,
+            missing=missing,
+            top=top,
+            bottom=bottom,
+            random_state=random_state,
+        )
+        return rank_swap(self._frame, request)
 
     def group_anonymity(
         self, groups: Sequence[Sequence[Hashable]], k: int | None = None

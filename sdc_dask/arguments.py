@@ -41,6 +41,17 @@ def number(
     return value
 
 
+def percentage(value: Any, name: str) -> float:
+    """Return `value` as a float if it is a percentage above 0, up to 100."""
+    valid = f"{name} must be a percentage above 0 and at most 100"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{valid}, received {type(value).__name__}.")
+    value = float(value)
+    if not 0 < value <= 100:
+        raise ValueError(f"{valid}, received {value:g}.")
+    return value
+
+
 def entropy(random_state: Any) -> int:
     """Return the entropy of a random state: a whole number, or fresh if it is None."""
     if random_state is None:
@@ -150,6 +161,27 @@ def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...
         )
     check_numeric(meta, named)
     return groups
+
+
+def single_columns(meta: pd.DataFrame, columns: Any) -> tuple[Hashable, ...]:
+    """Return columns of any kind that are treated each on its own, from a list of names."""
+    if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
+        raise TypeError(
+            f"columns must be a list of names, received {type(columns).__name__}. For one column "
+            "pass a list with one name."
+        )
+    if any(isinstance(each, (list, pd.Index)) for each in columns):
+        raise TypeError(
+            "columns must be one list of names, received a list of lists: every column is swapped "
+            "on its own."
+        )
+    names = tuple(columns)
+    if not names:
+        raise ValueError("columns is empty: name the columns to swap.")
+    existing(meta, names, "columns")
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns are named more than once: {_names(names)}.")
+    return names
 
 
 def strata_columns(

@@ -102,13 +102,37 @@ def _float_width(dtype: Any) -> int:
     return np.dtype(getattr(dtype, "numpy_dtype", dtype)).itemsize
 
 
+def same_array(values: NDArray[np.float64], dtype: Any) -> pd.api.extensions.ExtensionArray:
+    """Return values of a column, moved but not changed, as an array of its dtype."""
+    if masked_dtype(dtype) == dtype:
+        kind = np.dtype(f"f{_float_width(dtype)}")
+        return pd.array(np.ascontiguousarray(values).astype(kind), dtype=dtype)
+    missing = np.isnan(values)
+    array = pd.array(np.where(missing, 0, values).astype(np.int64), dtype=dtype)
+    if missing.any():
+        array[missing] = pd.NA
+    return array
+
+
 def replace_columns(
-    part: pd.DataFrame, columns: Sequence[Hashable], values: NDArray[np.float64]
+    part: pd.DataFrame,
+    columns: Sequence[Hashable],
+    values: NDArray[np.float64],
+    *,
+    same_dtypes: bool = False,
 ) -> pd.DataFrame:
-    """Return a frame with new values in some columns; all else is as it was."""
+    """Return a frame with new values in some columns; all else is as it was.
+
+    The values are means, or those of the columns at other places if `same_dtypes` is true.
+    """
     new = part.copy(deep=False)
     new.attrs = {}  # may hold anything, and would be written into files
     for j, column in enumerate(columns):
-        array = masked_array(values[:, j], masked_dtype(part[column].dtype))
+        dtype = part[column].dtype
+        array = (
+            same_array(values[:, j], dtype)
+            if same_dtypes
+            else masked_array(values[:, j], masked_dtype(dtype))
+        )
         new[column] = pd.Series(array, index=part.index, copy=False)
     return new

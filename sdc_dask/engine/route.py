@@ -29,7 +29,7 @@ from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted
 from sdc_dask.engine.placement import Placement, RowIds
 from sdc_dask.kernels.checksum import checksum
 
-_AGAIN = (
+NOT_THE_SAME = (
     "The frame is not the same each time that it is computed, for instance after a shuffle or with "
     "random numbers, or its source changed: mask df.persist(), or write it to files first."
 )
@@ -82,7 +82,7 @@ def there_and_back(frame: Frame, destinations: Destinations, mask: Mask) -> Fram
     if not is_dask(frame):
         routed = _sorted(_depart(frame, 0, destinations))
         (masked,) = mask.run([routed], row_ids, routed_frame, lazy=False)
-        sum_of_cells = _checksum(frame, destinations.columns, destinations.by)
+        sum_of_cells = checksum_of(frame, destinations.columns, destinations.by)
         return _come_home(_sorted(masked), row_ids, sum_of_cells, width)
     meta = _depart(meta_of(frame), 0, destinations)
     left: list[Any] = map_partitions(
@@ -142,7 +142,13 @@ def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
     return dd.from_delayed(stayed, meta=result_meta, verify_meta=False)
 
 
-def put_back(frame: Frame, masked: list[Frame], destinations: Sequence[Destinations]) -> Frame:
+def put_back(
+    frame: Frame,
+    masked: list[Frame],
+    destinations: Sequence[Destinations],
+    *,
+    same_dtypes: bool = False,
+) -> Frame:
     """Put columns that came back into the frame that they left from; nothing else changes.
 
     Parameters
@@ -152,17 +158,20 @@ def put_back(frame: Frame, masked: list[Frame], destinations: Sequence[Destinati
         What :func:`there_and_back` returned, one frame a group of columns.
     destinations : sequence of Destinations
         Those that it was called with.
+    same_dtypes : bool, default False
+        Whether values only moved, so that columns keep their dtypes, integers too.
     """
     sources = [(each.columns, each.by) for each in destinations]
     if not is_dask(frame):
-        return _put_back_partition(frame, *masked, sources=sources)
+        return _put_back_partition(frame, *masked, sources=sources, same_dtypes=same_dtypes)
     empty = [meta_of(part) for part in masked]
     return fix_partitions(frame).map_partitions(
         _put_back_partition,
         *masked,
         sources=sources,
+        same_dtypes=same_dtypes,
         align_dataframes=False,
-        meta=_put_back_partition(meta_of(frame), *empty, sources=sources),
+        meta=_put_back_partition(meta_of(frame), *empty, sources=sources, same_dtypes=same_dtypes),
     )
 
 
@@ -170,27 +179,32 @@ def _put_back_partition(
     part: pd.DataFrame,
     *masked: pd.DataFrame,
     sources: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]],
+    same_dtypes: bool,
 ) -> pd.DataFrame:
     result = part
     for values, (columns, by) in zip(masked, sources, strict=True):
         if len(values) != len(part):
             raise RuntimeError(
-                f"{len(values)} masked rows came back for a partition of {len(part)} rows. {_AGAIN}"
+                f"{len(values)} masked rows came back for a partition of {len(part)} rows. "
+                f"{NOT_THE_SAME}"
             )
-        if len(part) and _checksum(part, columns, by) != values["checksum"].iloc[0]:
+        if len(part) and checksum_of(part, columns, by) != values["checksum"].iloc[0]:
             raise RuntimeError(
-                f"a partition has other values, or another order, than when its rows left. {_AGAIN}"
+                "a partition has other values, or another order, than when its rows left. "
+                f"{NOT_THE_SAME}"
             )
         new = values.drop(columns="checksum").to_numpy()
-        result = replace_columns(result, columns, new)
+        result = replace_columns(result, columns, new, same_dtypes=same_dtypes)
     return result
 
 
-def _checksum(part: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hashable]) -> np.uint64:
+def checksum_of(
+    part: pd.DataFrame, numbers: Sequence[Hashable], others: Sequence[Hashable]
+) -> np.uint64:
     """Return a checksum of the values, and their order, that decide where rows go."""
-    cells = [to_float(part, columns).view(np.uint64)]
-    if by:
-        hashed = pd.util.hash_pandas_object(part[list(by)], index=False)
+    cells = [to_float(part, numbers).view(np.uint64)]
+    if others:
+        hashed = pd.util.hash_pandas_object(part[list(others)], index=False)
         cells.append(hashed.to_numpy(np.uint64)[:, None])
     return checksum(np.ascontiguousarray(np.hstack(cells)))
 
@@ -203,7 +217,7 @@ def _depart(part: pd.DataFrame, number: int, destinations: Destinations) -> pd.D
 def _depart_with_checksum(
     part: pd.DataFrame, number: int, destinations: Destinations
 ) -> tuple[pd.DataFrame, np.uint64]:
-    sum_of_cells = _checksum(part, destinations.columns, destinations.by)
+    sum_of_cells = checksum_of(part, destinations.columns, destinations.by)
     return _depart(part, number, destinations), sum_of_cells
 
 
@@ -259,7 +273,7 @@ def _come_home(
     position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
         raise RuntimeError(
-            f"rows were lost or doubled on their way to the blocks and back. {_AGAIN}"
+            f"rows were lost or doubled on their way to the blocks and back. {NOT_THE_SAME}"
         )
     values = masked.to_numpy().reshape(-1, width)
     names = [f"v{j}" for j in range(width)]
@@ -276,7 +290,7 @@ def _stay(
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
     if len(routed) != count:
-        raise RuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {_AGAIN}")
+        raise RuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {NOT_THE_SAME}")
     _, values = mask_sorted(routed, row_ids, mask)
     frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names

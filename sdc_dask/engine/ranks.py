@@ -1,0 +1,426 @@
+"""The ranks of a column over all partitions, and values that go from rank to rank.
+
+A column is put in order by a distributed sort, ties in row order, so that every value has a rank
+in its stratum. Which rank gets the value of which is told by numbers alone; then the row of the
+one travels to the value of the other, and both go home. Missing cells have no rank and stay.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.delayed import delayed
+from numpy.typing import NDArray
+
+from sdc_dask.engine.frames import (
+    Frame,
+    fix_partitions,
+    is_dask,
+    map_partitions,
+    map_reduce,
+    meta_of,
+)
+from sdc_dask.engine.order import Sample
+from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
+from sdc_dask.engine.route import NOT_THE_SAME, checksum_of, route
+from sdc_dask.engine.sort_keys import sort_keys
+from sdc_dask.engine.splitters import Splitters, sample_positions
+from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
+
+
+@dataclass(frozen=True)
+class PresentCounts:
+    """Rows by partition, and of every column the present values by stratum."""
+
+    rows: tuple[int, ...]
+    strata: tuple[pd.DataFrame, ...]
+
+    def missing(self) -> list[int]:
+        """Return the number of missing cells by column."""
+        return [sum(self.rows) - int(counts["count"].sum()) for counts in self.strata]
+
+
+def count_present(frame: Frame, columns: Sequence[Hashable], rule: StrataRule) -> PresentCounts:
+    """Count present values, in one pass over the data."""
+    needed = list(dict.fromkeys([*columns, *rule.by]))
+    return map_reduce(frame[needed], _count, _merge_counts, list(columns), rule)
+
+
+def _count(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], rule: StrataRule
+) -> PresentCounts:
+    counts = tuple(rule.count(part[_present(part[column])]) for column in columns)
+    return PresentCounts((len(part),), counts)
+
+
+def _merge_counts(parts: list[PresentCounts]) -> PresentCounts:
+    return PresentCounts(
+        tuple(rows for part in parts for rows in part.rows),
+        tuple(
+            merge_counts(list(counts))
+            for counts in zip(*(part.strata for part in parts), strict=True)
+        ),
+    )
+
+
+def _present(values: pd.Series) -> NDArray[np.bool_]:
+    if pd.api.types.is_float_dtype(values.dtype):
+        # A NaN that a nullable column does not count as missing is missing.
+        return ~np.isnan(values.to_numpy(np.float64, na_value=np.nan))
+    return values.notna().to_numpy(bool)
+
+
+@dataclass(frozen=True)
+class RankOrder:
+    """The order of the present values of a column: by stratum, value and row."""
+
+    column: Hashable
+    dtype: object
+    strata: Strata
+    row_ids: RowIds
+    splitters: Splitters
+
+    def needed(self) -> list[Hashable]:
+        """Columns that tell the place of a value."""
+        return [self.column, *self.strata.rule.by]
+
+    def items(
+        self, part: pd.DataFrame, number: int
+    ) -> tuple[NDArray[np.int64], NDArray, NDArray[np.int64], pd.Series]:
+        """Return stratum, sort key, row id and value of what is present in a partition."""
+        present = _present(part[self.column])
+        some = part[present]
+        ids = self.row_ids.ids(number, len(part))[present]
+        return (
+            self.strata.of(some),
+            sort_keys(some[self.column], self.dtype),
+            ids,
+            some[self.column],
+        )
+
+
+def plan_ranks(frame: Frame, column: Hashable, strata: Strata, rows: Sequence[int]) -> RankOrder:
+    """Choose the ranges of a column's order, in one pass over the data if there are several."""
+    row_ids = RowIds.of(rows)
+    none = np.empty(0, np.int64)
+    splitters = Splitters(len(strata), row_ids.bits, none, np.empty(0), none)
+    order = RankOrder(column, meta_of(frame)[column].dtype, strata, row_ids, splitters)
+    ranges = partitions_wanted(sum(rows), 1, len(rows)) if is_dask(frame) else 1
+    if ranges > 1:
+        sample = map_reduce(frame[order.needed()], _sample, _stack, order, sum(rows), ranges)
+        splitters = Splitters.of_sample(sample, len(strata), row_ids.bits, ranges)
+    check_bits(len(splitters), row_ids)
+    return replace(order, splitters=splitters)
+
+
+def _sample(part: pd.DataFrame, number: int, order: RankOrder, total: int, ranges: int) -> Sample:
+    picked = sample_positions(len(part), total, number, ranges)
+    stratum, key, ids, _ = order.items(part.iloc[picked], 0)
+    # Positions among the rows that were picked tell the rows.
+    return stratum, key, order.row_ids.ids(number, len(part))[picked][ids]
+
+
+def _stack(parts: list[Sample]) -> Sample:
+    full = [part for part in parts if len(part[2])] or parts[:1]
+    stratum, key, ids = (np.concatenate(arrays) for arrays in zip(*full, strict=True))
+    return stratum, key, ids
+
+
+@dataclass(frozen=True)
+class RankPiece:
+    """Consecutive values of a column's order, and the strata that they belong to."""
+
+    rows: NDArray[np.int64]
+    values: pd.Series
+    strata: NDArray[np.int64]  # those of which there are values, in order
+    bounds: NDArray[np.int64]  # where each begins, and the end of the last
+
+    def __sizeof__(self) -> int:
+        """Return the memory that is held, by which workers decide what goes to disk."""
+        return self.rows.nbytes + int(self.values.memory_usage(index=False, deep=True))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the pieces of an order begin.
+
+    Attributes
+    ----------
+    positions : ndarray of int64
+        The place of each piece's first value in the whole order, and the number of all values.
+    ranks : list of ndarray of int64
+        The rank of each piece's first value in each of its strata.
+    """
+
+    positions: NDArray[np.int64]
+    ranks: list[NDArray[np.int64]]
+
+
+class Sources(ABC):
+    """Tells which rank of a stratum gets the value of which, rank after rank."""
+
+    @abstractmethod
+    def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the ranks whose values the next ranks get. Goes on from where it was."""
+
+
+class Swaps(ABC):
+    """Makes the sources of strata, and changes values before they are swapped."""
+
+    @abstractmethod
+    def sources(self, stratum: int) -> Sources:
+        """Return the sources of a stratum, from its first rank on."""
+
+    def summarize(self, piece: RankPiece, ranks: NDArray[np.int64]) -> Any:
+        """Return what is to be known of a piece before any is changed; they add up by merge."""
+        return None
+
+    def merge(self, parts: list[Any]) -> Any:
+        """Merge what is known of pieces."""
+        return None
+
+    def change(self, piece: RankPiece, ranks: NDArray[np.int64], known: Any) -> pd.Series:
+        """Return the values of a piece that are swapped: those that they are, or others."""
+        return piece.values
+
+
+def swap_column(frame: Frame, order: RankOrder, swaps: Swaps) -> Frame:
+    """Swap the values of a column between ranks.
+
+    Returns
+    -------
+    pandas or Dask DataFrame
+        Of every partition, the row of each present value in it, the new value, and the checksum
+        of what the partition was.
+    """
+    shared = delayed(swaps, pure=False, traverse=False)
+    by = order.strata.rule.by
+    if not is_dask(frame):
+        piece = _arrive(_sorted(_depart(frame, 0, order)), order)
+        layout = _lay_out([_measure(piece)], order.strata.counts)
+        sources, _ = _draw(swaps, piece.strata, piece.bounds, layout, 0, None)
+        known = swaps.merge([swaps.summarize(piece, layout.ranks[0])])
+        values = swaps.change(piece, layout.ranks[0], known)
+        home = _leave(values, piece.rows[np.argsort(sources)])
+        checksum = checksum_of(frame, (), [order.column, *by])
+        return _come_home(_sorted(home), order.row_ids, checksum)
+    meta = _depart(meta_of(frame), 0, order)
+    left: list[Any] = map_partitions([frame[order.needed()]], _depart_with_checksum, order)
+    routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
+    divisions = [bucket << order.row_ids.bits for bucket in order.splitters.ranges]
+    task = _Tasks()
+    plan = delayed(order, pure=False, traverse=False)
+    pieces = [task.arrive(part, plan) for part in route(routed, divisions).to_delayed()]
+    measures = [task.measure(piece) for piece in pieces]
+    layout = task.lay_out(measures, order.strata.counts)
+    known = task.merge(
+        shared, [task.summarize(shared, piece, layout, n) for n, piece in enumerate(pieces)]
+    )
+    asking, values = [], []
+    state = None
+    for number, (piece, measure) in enumerate(zip(pieces, measures, strict=True)):
+        step = task.draw(shared, measure[0], measure[1], layout, number, state)
+        state = step[1]
+        asking.append(task.ask(piece, step[0], layout, order.row_ids))
+        values.append(task.change(shared, piece, layout, number, known))
+    empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
+    asked = route(
+        dd.from_delayed(asking, meta=empty, verify_meta=False),
+        [number << order.row_ids.bits for number in range(len(pieces) + 1)],
+    )
+    leaving = [
+        task.answer(part, each, order.row_ids)
+        for part, each in zip(asked.to_delayed(), values, strict=True)
+    ]
+    back = route(
+        dd.from_delayed(leaving, meta=meta, verify_meta=False),
+        order.row_ids.divisions(len(left)),
+    )
+    home = [
+        task.come_home(part, order.row_ids, departed[1])
+        for part, departed in zip(back.to_delayed(), left, strict=True)
+    ]
+    meta = _come_home(_sorted(meta), order.row_ids, np.uint64(0))
+    return dd.from_delayed(home, meta=meta, verify_meta=False)
+
+
+class _Tasks:
+    """The steps as tasks, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        return delayed(globals()[f"_{name}"], pure=False)
+
+
+def put_swapped(frame: Frame, swapped: Sequence[Frame], orders: Sequence[RankOrder]) -> Frame:
+    """Put swapped columns into the frame that they left from; nothing else changes."""
+    columns = [(order.column, order.strata.rule.by) for order in orders]
+    if not is_dask(frame):
+        return _put_swapped_partition(frame, *swapped, columns=columns)
+    return fix_partitions(frame).map_partitions(
+        _put_swapped_partition,
+        *swapped,
+        columns=columns,
+        align_dataframes=False,
+        meta=_put_swapped_partition(
+            meta_of(frame), *(meta_of(each) for each in swapped), columns=columns
+        ),
+    )
+
+
+def _put_swapped_partition(
+    part: pd.DataFrame,
+    *swapped: pd.DataFrame,
+    columns: list[tuple[Hashable, tuple[Hashable, ...]]],
+) -> pd.DataFrame:
+    result = part.copy(deep=False)
+    result.attrs = {}  # may hold anything, and would be written into files
+    for home, (column, by) in zip(swapped, columns, strict=True):
+        present = _present(part[column])
+        if not np.array_equal(home["row"], np.flatnonzero(present)):
+            raise RuntimeError(
+                f"rows were lost or doubled while values were swapped. {NOT_THE_SAME}"
+            )
+        if len(home) and checksum_of(part, (), [column, *by]) != home["checksum"].iloc[0]:
+            raise RuntimeError(
+                "a partition has other values, or another order, than when its rows left. "
+                f"{NOT_THE_SAME}"
+            )
+        # The values that came, and those that never left, in the order of the rows.
+        both = pd.concat([home["v0"], part[column][~present]], ignore_index=True)
+        place = np.empty(len(part), np.int64)
+        place[present] = np.arange(len(home))
+        place[~present] = np.arange(len(home), len(part))
+        result[column] = pd.Series(both.array.take(place), index=part.index)
+    return result
+
+
+# The steps of a swap
+
+
+def _depart(part: pd.DataFrame, number: int, order: RankOrder) -> pd.DataFrame:
+    """Make the routed values of a partition."""
+    stratum, key, ids, values = order.items(part, number)
+    bucket = order.splitters.bucket_of(stratum, key, ids)
+    return pd.DataFrame(
+        {"key": (bucket << order.row_ids.bits) + ids, "v0": values.reset_index(drop=True)}
+    )
+
+
+def _depart_with_checksum(
+    part: pd.DataFrame, number: int, order: RankOrder
+) -> tuple[pd.DataFrame, np.uint64]:
+    return _depart(part, number, order), checksum_of(part, (), order.needed())
+
+
+def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
+    return routed.set_index("key").sort_index()
+
+
+def _arrive(routed: pd.DataFrame, order: RankOrder) -> RankPiece:
+    """Sort what came to a range."""
+    key = routed.index.to_numpy()
+    stratum = order.splitters.stratum_of(key >> order.row_ids.bits)
+    values = routed["v0"]
+    # Rows ascend within a stratum, and sorting is stable: ties stay in row order.
+    by_value = np.lexsort((sort_keys(values, order.dtype), stratum))
+    stratum = stratum[by_value]
+    begins = np.flatnonzero(np.diff(stratum, prepend=-1))
+    rows = key[by_value] & ((1 << order.row_ids.bits) - 1)
+    values = values.take(by_value).reset_index(drop=True)
+    return RankPiece(rows, values, stratum[begins], np.append(begins, len(rows)))
+
+
+def _measure(piece: RankPiece) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return piece.strata, piece.bounds
+
+
+def _lay_out(
+    measures: list[tuple[NDArray[np.int64], NDArray[np.int64]]], counts: NDArray[np.int64]
+) -> Layout:
+    """Tell where pieces begin; they must have as many values as were counted, by stratum."""
+    positions = np.cumsum([0, *(int(bounds[-1]) for _, bounds in measures)])
+    seen: dict[int, int] = {}
+    ranks = []
+    for strata, bounds in measures:
+        ranks.append(np.array([seen.get(stratum, 0) for stratum in strata.tolist()], np.int64))
+        for stratum, count in zip(strata.tolist(), np.diff(bounds).tolist(), strict=True):
+            seen[stratum] = seen.get(stratum, 0) + count
+    if [seen.get(stratum, 0) for stratum in range(len(counts))] != counts.tolist():
+        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+    return Layout(positions, ranks)
+
+
+def _draw(
+    swaps: Swaps,
+    strata: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    layout: Layout,
+    number: int,
+    state: tuple[int, Sources] | None,
+) -> tuple[NDArray[np.int64], tuple[int, Sources] | None]:
+    """Tell the positions whose values a piece gets, and leave what the next piece goes on with."""
+    positions = np.empty(int(bounds[-1]), np.int64)
+    for i, stratum in enumerate(strata.tolist()):
+        begin, end = int(bounds[i]), int(bounds[i + 1])
+        rank = int(layout.ranks[number][i])
+        if rank == 0:
+            sources = swaps.sources(stratum)
+        else:
+            # The piece before ended in this stratum. A task may run twice: what it was given
+            # stays as it was.
+            assert state is not None and state[0] == stratum
+            sources = copy.deepcopy(state[1])
+        first = int(layout.positions[number]) + begin - rank  # of the stratum
+        positions[begin:end] = first + sources.draw(end - begin)
+        state = (stratum, sources)
+    return positions, state
+
+
+def _summarize(swaps: Swaps, piece: RankPiece, layout: Layout, number: int) -> Any:
+    return swaps.summarize(piece, layout.ranks[number])
+
+
+def _merge(swaps: Swaps, parts: list[Any]) -> Any:
+    return swaps.merge(parts)
+
+
+def _change(swaps: Swaps, piece: RankPiece, layout: Layout, number: int, known: Any) -> pd.Series:
+    return swaps.change(piece, layout.ranks[number], known)
+
+
+def _ask(
+    piece: RankPiece, positions: NDArray[np.int64], layout: Layout, row_ids: RowIds
+) -> pd.DataFrame:
+    """Send every row to the piece, and the place in it, of the value that it gets."""
+    number = np.searchsorted(layout.positions, positions, side="right") - 1
+    within = positions - layout.positions[number]
+    return _asking_frame((number << row_ids.bits) + within, piece.rows)
+
+
+def _asking_frame(key: NDArray[np.int64], rows: NDArray[np.int64]) -> pd.DataFrame:
+    return pd.DataFrame({"key": key, "row": rows})
+
+
+def _answer(asked: pd.DataFrame, values: pd.Series, row_ids: RowIds) -> pd.DataFrame:
+    """Give the values of a piece to the rows that asked for them."""
+    within = asked.index.to_numpy() & ((1 << row_ids.bits) - 1)
+    if not np.array_equal(within, np.arange(len(values))):
+        raise RuntimeError(f"values were lost or doubled while they were swapped. {NOT_THE_SAME}")
+    return _leave(values, asked["row"].to_numpy())
+
+
+def _leave(values: pd.Series, rows: NDArray[np.int64]) -> pd.DataFrame:
+    return pd.DataFrame({"key": rows, "v0": values})
+
+
+def _come_home(home: pd.DataFrame, row_ids: RowIds, checksum: np.uint64) -> pd.DataFrame:
+    """Tell the rows of values that came back, and add the checksum of what was there."""
+    row = home.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
+    return pd.DataFrame({"row": row, "v0": home["v0"].array, "checksum": checksum})
