@@ -25,6 +25,7 @@ import math
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +72,7 @@ ANGLES = np.pi / 20 * np.array([1, 3, 5, 7, 9])
 ROUNDING = 1e-12  # what is smaller than this, beside the values it was computed from, is 0
 LOSS_NOTE = """\
 IL: 100 times the mean of IL1 to IL5, as section 2.5.1 defines them; IL1 compares a record with the
-nearest masked one. Where a mean or covariance is 0, differences count as they are, not as shares."""
+nearest masked one. Where a mean or covariance is 0, differences count as they are, no shares."""
 
 
 def examples(quick: bool) -> Tables:
@@ -226,7 +227,7 @@ def side_by_side(table: list[Row]) -> list[Row]:
     names = list(table[0])[2:]
     return [
         {"method": method, "a": a}
-        | {name: "  ".join(f"{row[name]:>6.3g}" for row in same) for name in names}
+        | {name: "  ".join(f"{row[name]:>6.4g}" for row in same) for name in names}
         for (method, a), same in rows.items()
     ]
 
@@ -256,7 +257,7 @@ def growth(quick: bool) -> Tables:
 GROWTH_NOTE = """\
 move: plain Dask reads, routes every row once and writes. growth: seconds over those of the smaller
 n. optimal masks each column on its own; mic1d has kappa = 10 roots of the number of values; L of
-mdav and vmdav is that of max_block="auto", which falls with n. Seconds include planning."""
+mdav and vmdav is that of max_block="auto", which falls with n. CPU seconds are of both workers."""
 
 
 def growth_rows(client: Any, folder: Path, n: int, methods: list[str]) -> list[Row]:
@@ -276,15 +277,16 @@ def growth_row(client: Any, method: str, source: Path, n: int) -> Row:
     """Mask files, or move them, and describe what came out."""
     target = source.with_name("target")
     groups = grouping.individual(COLUMNS) if method == "optimal" else [COLUMNS]
-    if method == "move":
-        run = watched(client, move, source, target)
-    else:
-        kappa = 10 * math.isqrt(3 * n)
-        kappa += 3 * n % kappa == 1  # a run of one value is refused
-        k = kappa if method == "mic1d" else K
-        run = watched(client, mask_files, source, target, method, groups, k)
-    run.pop("result")
-    row = {"method": method, "n": n, **run, "seconds / million": run["seconds"] / n * 1e6}
+    kappa = 10 * math.isqrt(3 * n)
+    kappa += 3 * n % kappa == 1  # a run of one value is refused
+    call: tuple[Any, ...] = (move, source, target)
+    if method != "move":
+        call = (mask_files, source, target, method, groups, kappa if method == "mic1d" else K)
+    before = sum(client.run(time.process_time).values())
+    row = {"method": method, "n": n, **watched(client, *call)}
+    row.pop("result")
+    row["CPU seconds"] = sum(client.run(time.process_time).values()) - before
+    row["seconds / million"] = row["seconds"] / n * 1e6
     if method != "move":
         masked = dd.read_parquet(target)
         row["SSE / SST %"] = 100 * float(dd.read_parquet(source).sdc.sse(masked).ratio)
@@ -398,9 +400,8 @@ def anonymity(quick: bool) -> Tables:
     for (data, strategy), text in PUBLISHED.items():
         frame = frames[data]
         columns = list(frame)
-        groups = consecutive(columns, 3)
-        if strategy == "spread":
-            groups = [columns[j::3] for j in range(3)]
+        spread = [columns[j::3] for j in range(3)]
+        groups = spread if strategy == "spread" else consecutive(columns, 3)
         published = np.array(text.split(), float).reshape(-1, 1 + 4 * len(PUBLISHED_METHODS))
         table = [
             anonymity_row(frame, method, groups, int(row[0]), row[1 + 4 * i :][:4])

@@ -19,6 +19,12 @@ from sdc_dask.masking.rank_swap import rank_swap, rank_swap_request
 from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.risk.anonymity import Anonymity, anonymity
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
+from sdc_dask.risk.interval import (
+    IntervalDisclosure,
+    WidthDisclosure,
+    interval_disclosure,
+    width_disclosure,
+)
 from sdc_dask.utility.sse import SSE, sse
 
 Columns = Sequence[Hashable] | Sequence[Sequence[Hashable]]
@@ -39,11 +45,8 @@ class SdcAccessor:
 
     def __repr__(self) -> str:
         kind = "Dask" if is_dask(self._frame) else "pandas"
-        return (
-            f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: "
-            "microaggregate, mic1d, fuzzy_microaggregate, rank_swap, blocks, sse, anonymity, "
-            "group_anonymity>"
-        )
+        methods = ", ".join(sorted(name for name in vars(SdcAccessor) if name[0] != "_"))
+        return f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: {methods}>"
 
     def blocks(
         self,
@@ -454,6 +457,13 @@ class SdcAccessor:
         >>> import pandas as pd, sdc_dask
         >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "name": list("abcdef")})
         >>> df.sdc.rank_swap(["age"], p=35, random_state=4)
+           age name
+        0   33    a
+        1   31    b
+        2   60    c
+        3   35    d
+        4   62    e
+        5   64    f
         """
         request = rank_swap_request(
             self._frame,
@@ -532,6 +542,52 @@ class SdcAccessor:
           by_column  age: 0.0751468
         """
         return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+
+    def interval_disclosure(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        width: float | None = None,
+    ) -> IntervalDisclosure | WidthDisclosure:
+        """Measure how often the original value lies in an interval around the masked one.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        columns : list, optional
+            Numeric columns; by default all that both frames have.
+        width : float, optional
+            By default, intervals are of ranks: 1, 2, ..., 10 percent of the records to both sides
+            of the masked value, and the shares of original values in them are averaged. With
+            `width`, they reach so many deviations of the original column to both sides, which is
+            sdcMicro's dRisk.
+
+        Returns
+        -------
+        IntervalDisclosure or WidthDisclosure
+            ``interval``: percent of values that are disclosed; and by width and column.
+
+        Notes
+        -----
+        For a Dask frame this takes three passes over the masked and one over the original data,
+        and a last one if ranks of some values have to be counted exactly. The numbers are those
+        of pandas. Cells that are missing in both frames are left out.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": range(20, 70)})
+        >>> masked = df.sdc.rank_swap(["age"], p=10, random_state=1)
+        >>> round(df.sdc.interval_disclosure(masked).interval, 1)
+        46.8
+        """
+        names = arguments.compared_columns(self._frame, masked, columns)
+        if width is None:
+            return interval_disclosure(self._frame, masked, names)
+        width = arguments.number(width, "width", 0.0)
+        return width_disclosure(self._frame, masked, names, width)
 
     def anonymity(self, columns: Sequence[Hashable], k: int | None = None) -> Anonymity:
         """Count how many records share the same values in some columns.

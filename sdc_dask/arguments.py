@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
-from sdc_dask.engine.frames import Frame, is_dask, meta_of
+from sdc_dask.engine.frames import Frame, meta_of
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -207,12 +207,6 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
         raise TypeError(
             f"masked must be a frame of the kind of the original, received "
             f"{type(masked).__name__}: compare pandas with pandas, or Dask with Dask."
-        )
-    if is_dask(original) and original.npartitions != masked.npartitions:
-        raise ValueError(
-            f"the masked frame has {masked.npartitions} partitions, the original "
-            f"{original.npartitions}: rows can be compared only partition by partition. "
-            "Repartition one of them to the divisions of the other."
         )
     meta, other = unique_columns(original), unique_columns(masked)
     if columns is None:

@@ -58,15 +58,31 @@ def test_sse_refuses_frames_that_do_not_zip(scheduler: str) -> None:
     frame = sdc_dask.datasets.uniform(100, 2, npartitions=2)
     pandas = frame.compute()
     with pytest.raises(ValueError, match="2 partitions, the original 4"):
-        sdc_dask.datasets.uniform(100, 2, npartitions=4).sdc.sse(frame)
+        sdc_dask.datasets.uniform(100, 2, npartitions=4).clear_divisions().sdc.sse(frame)
     with pytest.raises(TypeError, match="pandas with pandas"):
         frame.sdc.sse(pandas)
     with pytest.raises(ValueError, match="partition 0 of the masked frame has other rows"):
-        pandas.sdc.sse(pandas.iloc[::-1])
+        pandas.sdc.sse(pandas.iloc[::-1].reset_index(drop=True).set_axis(range(1, 101)))
+    with pytest.raises(ValueError, match="partition 0 of the masked frame has other rows"):
+        pandas.set_axis([0] * 100).sdc.sse(pandas)
+    with pytest.raises(ValueError, match="partitions, the original 2"):
+        frame.sdc.sse(dd.from_pandas(pandas.iloc[:50], npartitions=2))
     with pytest.raises(ValueError, match="99 rows against 100"):
         pandas.sdc.sse(pandas.iloc[1:])
     with pytest.raises(KeyError, match="does not have: 'x9'"):
         frame.sdc.sse(frame, ["x9"])
+
+
+def test_rows_in_another_order_are_aligned_by_their_index() -> None:
+    pandas = sdc_dask.datasets.uniform(100, 2).compute()
+    masked = pandas.sdc.microaggregate(["x0", "x1"], 4)
+    expected = pandas.sdc.sse(masked)
+    assert pandas.sdc.sse(masked.iloc[::-1]) == expected
+    assert pandas.sdc.sse(masked.sample(frac=1, random_state=0)) == expected
+    lazy = dd.from_pandas(pandas, npartitions=4)
+    assert lazy.sdc.sse(dd.from_pandas(masked, npartitions=7)) == expected
+    backwards = dd.from_pandas(masked, npartitions=4).map_partitions(lambda part: part.iloc[::-1])
+    assert lazy.sdc.sse(backwards) == expected
 
 
 @pytest.mark.parametrize("npartitions", [1, 7, 40])

@@ -489,14 +489,14 @@ def test_blocks_of_other_columns_are_refused() -> None:
 def test_a_frame_that_changes_is_found(change: int, options: dict[str, Any]) -> None:
     calls = itertools.count()
 
-    def part(number: int, token: str) -> pd.DataFrame:
+    def part(number: int, name: str) -> pd.DataFrame:
         # The lengths that are counted first are not those that come later.
         rows = 100 + (change if next(calls) > 3 else 0)
         return pd.DataFrame({"x": np.random.default_rng(number).normal(size=rows)})
 
     # Dask takes functions of equal code for equal, unless an argument tells them apart.
     meta = pd.DataFrame({"x": np.empty(0)})
-    frame = dd.from_map(part, [0, 1], token=f"{change} {options}", meta=meta)
+    frame = dd.from_map(part, [0, 1], name=f"{change} {options}", meta=meta)
     with dask.config.set(scheduler="sync"):
         swapped = frame.sdc.rank_swap(["x"], **options)
         with pytest.raises(RuntimeError, match="not the same each time"):

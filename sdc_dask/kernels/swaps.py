@@ -327,11 +327,10 @@ def bucket_swaps(n: int, buckets: int, rng: np.random.Generator) -> NDArray[np.i
     sources = np.full(n, -1, np.int64)
     tops = borders[:-1].copy()
     bucket = 0
-    for begin in range(0, n, CHUNK):
-        count = min(CHUNK, n - begin)
-        steps = rng.geometric(0.5, count) - 1
+    for start in range(0, n, CHUNK):
+        steps = rng.geometric(0.5, min(CHUNK, n - start)) - 1
         extra = rng.geometric(0.5) - 1
-        bucket = _draw_in_buckets(sources, begin, steps, extra, deck, borders, tops, bucket)
+        bucket = _draw_in_buckets(sources, start, steps, extra, deck, borders, tops, bucket)
     return sources
 
 

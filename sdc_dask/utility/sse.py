@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.pairs import pair_frames, pair_values
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.results import Result
 
@@ -33,7 +33,7 @@ Sums = dict[Hashable, ExactSum]
 def sse(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> SSE:
     """Compare frames row by row, in one pass."""
     columns = list(columns)
-    frames = [original[columns], masked[columns]]
+    frames = pair_frames(original, masked, columns)
     rows, values, differences = map_reduce(frames, _chunk, _merge, columns)
     return of_sums(rows, values, differences)
 
@@ -41,27 +41,9 @@ def sse(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> SSE:
 def _chunk(
     original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
 ) -> tuple[int, Sums, Sums]:
-    if len(original) != len(masked) or not original.index.equals(masked.index):
-        raise ValueError(
-            f"partition {number} of the masked frame has other rows than that of the original: "
-            f"{len(masked)} rows against {len(original)}, or another index. Compare frames with "
-            "the same rows in the same order, as masking with keep_order=True returns them."
-        )
-    old = to_float(original, columns)
-    _check_finite(old, columns, "original")
-    _check_finite(to_float(masked, columns), columns, "masked")
+    old, new = pair_values(original, masked, number, columns)
     values = {column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)}
-    return len(original), values, sum_differences(old, to_float(masked, columns), columns)
-
-
-def _check_finite(values: NDArray[np.float64], columns: Sequence[Hashable], name: str) -> None:
-    for j, column in enumerate(columns):
-        infinite = int(np.isinf(values[:, j]).sum())
-        if infinite:
-            raise ValueError(
-                f"column {column!r} of the {name} frame has {infinite} infinite values: their "
-                "distance is not a number. Name other columns, or replace them in both frames."
-            )
+    return len(old), values, sum_differences(old, new, columns)
 
 
 def _merge(parts: list[tuple[int, Sums, Sums]]) -> tuple[int, Sums, Sums]:

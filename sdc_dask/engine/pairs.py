@@ -1,0 +1,93 @@
+"""Original and masked records side by side: the same rows, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, is_dask
+
+_HOW = (
+    "Compare frames with the same rows, as masking returns them, or give both an index with the "
+    "same unique labels."
+)
+
+
+def pair_frames(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> tuple[Frame, Frame]:
+    """Return the columns of two frames that can be walked partition by partition.
+
+    Dask frames with other partitions are brought to those of the original if both know their
+    divisions, and refused otherwise. Whether rows are the same is seen when they are read, by
+    :func:`pair_parts`.
+    """
+    one, other = original[list(columns)], masked[list(columns)]
+    if not is_dask(original):
+        return one, other
+    if original.npartitions == masked.npartitions and (
+        original.divisions == masked.divisions
+        or not (original.known_divisions and masked.known_divisions)
+    ):
+        return one, other
+    ends = [(each.divisions[0], each.divisions[-1]) for each in (original, masked)]
+    if original.known_divisions and masked.known_divisions and ends[0] == ends[1]:
+        return one, other.repartition(divisions=original.divisions)
+    raise ValueError(
+        f"the masked frame has {masked.npartitions} partitions, the original "
+        f"{original.npartitions}, and rows can be compared only partition by partition. {_HOW} "
+        "Dask frames need the same partitions, or known divisions of the same index."
+    )
+
+
+def pair_parts(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two partitions whose rows are the same and in the same order.
+
+    If labels are the same in another order, and unique, rows are aligned by them.
+    """
+    if original.index.equals(masked.index):
+        return original, masked
+    if (
+        len(original) == len(masked)
+        and original.index.is_unique
+        and masked.index.is_unique
+        and original.index.isin(masked.index).all()
+    ):
+        return original, masked.loc[original.index]
+    raise ValueError(
+        f"partition {number} of the masked frame has other rows than that of the original: "
+        f"{len(masked)} rows against {len(original)}, or another index. {_HOW}"
+    )
+
+
+def pair_values(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: Sequence[Hashable]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of two partitions with the same rows, NaN where both have no value.
+
+    Raises
+    ------
+    ValueError
+        If rows differ, values are infinite, or a cell is missing in one frame only.
+    """
+    original, masked = pair_parts(original, masked, number)
+    old, new = to_float(original, columns), to_float(masked, columns)
+    for j, column in enumerate(columns):
+        for values, name in ((old[:, j], "original"), (new[:, j], "masked")):
+            infinite = int(np.isinf(values).sum())
+            if infinite:
+                raise ValueError(
+                    f"column {column!r} of the {name} frame has {infinite} infinite values: their "
+                    "distance is not a number. Name other columns, or replace them in both frames."
+                )
+        differing = int((np.isnan(old[:, j]) != np.isnan(new[:, j])).sum())
+        if differing:
+            raise ValueError(
+                f"column {column!r} has {differing} cells that are missing in one frame and not in "
+                "the other: their difference is not a number. Fill or drop them in both."
+            )
+    return old, new

@@ -1,0 +1,110 @@
+"""Rank intervals: how many ranks lie between an original value and its masked one.
+
+Ranks are those of the masked values. With L(y) of them below y and E(y) not above it, the interval
+that reaches w ranks to both sides of all ranks of the masked value v holds the original value x if
+``E(x) > L(v) - w`` and ``L(x) < E(v) + w``: so w must be at least
+
+    max(0, L(v) - E(x) + 1, L(x) - E(v) + 1).
+
+Where L and E are known within bounds only, so is this.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sdc_dask.kernels._jit import jit
+
+
+@jit
+def count_cells(borders, values, counts):
+    """Add values to the counts of cells: at each border (odd), and between borders (even).
+
+    Parameters
+    ----------
+    borders : ndarray of float64
+        Ascending, all different.
+    values : ndarray of float64
+    counts : ndarray of int64
+        Twice the number of borders, and one more. Updated.
+    """
+    for i in range(values.shape[0]):
+        counts[_cell(borders, values[i])] += 1
+
+
+@jit
+def _cell(borders, value):
+    """Return the cell of a value: 2b + 1 at border b, 2b between borders b - 1 and b."""
+    low, high = 0, borders.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if borders[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    if low < borders.shape[0] and borders[low] == value:
+        return 2 * low + 1
+    return 2 * low
+
+
+@jit
+def classify(borders, before, original, masked, limits, disclosed, undecided):
+    """Count the values that are disclosed by intervals of several widths.
+
+    Parameters
+    ----------
+    borders : ndarray of float64
+    before : ndarray of int64
+        Masked values below each cell, and last the number of all.
+    original, masked : ndarray of float64
+    limits : ndarray of int64
+        Ranks to both sides, by width.
+    disclosed : ndarray of int64
+        Updated: how many are surely disclosed, by width.
+    undecided : ndarray of int64
+        Overwritten with the rows for which a width is not decided.
+
+    Returns
+    -------
+    int
+        How many are undecided. They are not counted in `disclosed`.
+    """
+    count = 0
+    for i in range(original.shape[0]):
+        x, v = _cell(borders, original[i]), _cell(borders, masked[i])
+        # L and E are exact at a border; between borders they lie within the cell.
+        least_x, most_x = before[x], before[x + 1]
+        least_v, most_v = before[v], before[v + 1]
+        exact_x, exact_v = x % 2 == 1, v % 2 == 1
+        if original[i] == masked[i]:
+            low = high = 0
+        else:
+            # Each from the bounds of L (first) and E (second) of both.
+            low_l_v, high_l_v = least_v, least_v if exact_v else most_v
+            low_e_v, high_e_v = most_v if exact_v else least_v, most_v
+            low_l_x, high_l_x = least_x, least_x if exact_x else most_x
+            low_e_x, high_e_x = most_x if exact_x else least_x, most_x
+            low = max(0, low_l_v - high_e_x + 1, low_l_x - high_e_v + 1)
+            high = max(0, high_l_v - low_e_x + 1, high_l_x - low_e_v + 1)
+        open_widths = False
+        for w in range(limits.shape[0]):
+            if low <= limits[w] < high:
+                open_widths = True
+                break
+        if open_widths:
+            undecided[count] = i
+            count += 1
+            continue
+        for w in range(limits.shape[0]):
+            if high <= limits[w]:
+                disclosed[w] += 1
+    return count
+
+
+@jit
+def ranks_between(below_x, upto_x, below_v, upto_v):
+    """Return how many ranks an interval must reach to both sides, from exact counts."""
+    needed = np.empty(below_x.shape[0], np.int64)
+    for i in range(below_x.shape[0]):
+        needed[i] = max(0, below_v[i] - upto_x[i] + 1, below_x[i] - upto_v[i] + 1)
+    return needed

@@ -1,0 +1,282 @@
+"""Interval disclosure: how often the original value lies near the masked one.
+
+J. Domingo-Ferrer, V. Torra, "A quantitative comparison of disclosure control methods for
+microdata", in: Confidentiality, Disclosure, and Data Access, North-Holland, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, is_dask, map_reduce
+from sdc_dask.engine.pairs import pair_frames, pair_values
+from sdc_dask.engine.splitters import sample_positions
+from sdc_dask.kernels.exact import ExactSum, exact_sum
+from sdc_dask.kernels.intervals import classify, count_cells, ranks_between
+from sdc_dask.results import Result
+
+PERCENTS = tuple(range(1, 11))
+BORDERS = 2**15  # of a column's values, between which ranks are known within a cell's count
+
+
+@dataclass(frozen=True, repr=False)
+class IntervalDisclosure(Result):
+    """How often original values lie in an interval around their masked values."""
+
+    interval: float = field(metadata={"note": "percent of values disclosed: lower is safer"})
+    rows: int = field(metadata={"note": "records"})
+    by_width: dict[int, float] = field(metadata={"note": ""})  # by percent of the ranks
+    by_column: dict[Hashable, float] = field(metadata={"note": ""})
+
+
+@dataclass(frozen=True, repr=False)
+class WidthDisclosure(Result):
+    """How often original values lie within a share of the deviation from their masked values."""
+
+    interval: float = field(metadata={"note": "percent of values disclosed: lower is safer"})
+    records: float = field(metadata={"note": "percent of records disclosed in all columns"})
+    width: float = field(metadata={"note": "half an interval, in deviations of the original"})
+    rows: int = field(metadata={"note": "records"})
+    by_column: dict[Hashable, float] = field(metadata={"note": ""})
+
+
+# By rank
+
+
+def interval_disclosure(
+    original: Frame, masked: Frame, columns: Sequence[Hashable]
+) -> IntervalDisclosure:
+    """Measure rank intervals of 1 to 10 percent to both sides of the masked value.
+
+    A pandas frame is sorted. A Dask frame is never sorted as a whole: counts between some ten
+    thousand values of every column bound all ranks, which decides nearly all cases; the ranks of
+    the rest are counted exactly in a last pass. Both give the same numbers.
+    """
+    columns = list(columns)
+    frames = pair_frames(original, masked, columns)
+    if is_dask(original):
+        rows, disclosed = _out_of_core(frames, columns)
+    else:
+        rows, disclosed = _in_memory(frames, columns)
+    shares = 100 * disclosed / np.maximum(rows, 1)[:, None]
+    return IntervalDisclosure(
+        float(shares.mean()),
+        int(rows.max()),
+        {percent: float(share) for percent, share in zip(PERCENTS, shares.mean(0), strict=True)},
+        {column: float(share) for column, share in zip(columns, shares.mean(1), strict=True)},
+    )
+
+
+def limits_of(rows: int) -> NDArray[np.int64]:
+    """Return the ranks that 1 to 10 percent of the records are, rounded down."""
+    return np.array([rows * percent // 100 for percent in PERCENTS], np.int64)
+
+
+def _in_memory(
+    frames: tuple[Frame, Frame], columns: list[Hashable]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of values by column, and of those disclosed by column and width."""
+    old, new = pair_values(*frames, 0, columns)
+    rows, disclosed = [], []
+    for j in range(len(columns)):
+        x, v = _present(old[:, j], new[:, j])
+        order = np.sort(v)
+        needed = ranks_between(
+            np.searchsorted(order, x),
+            np.searchsorted(order, x, side="right"),
+            np.searchsorted(order, v),
+            np.searchsorted(order, v, side="right"),
+        )
+        rows.append(len(v))
+        disclosed.append([int((needed <= limit).sum()) for limit in limits_of(len(v))])
+    _check_rows(rows, columns)
+    return np.array(rows), np.array(disclosed)
+
+
+def _present(
+    x: NDArray[np.float64], v: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return values that are there in both, none of them a negative zero."""
+    there = ~np.isnan(v)
+    return x[there] + 0.0, v[there] + 0.0
+
+
+def _check_rows(rows: Sequence[int], columns: Sequence[Hashable]) -> None:
+    empty = [column for column, count in zip(columns, rows, strict=True) if count == 0]
+    if empty:
+        raise ValueError(
+            f"columns without any value: {', '.join(map(repr, empty))}. There is nothing to "
+            "disclose: leave them out."
+        )
+
+
+def _out_of_core(
+    frames: tuple[Frame, Frame], columns: list[Hashable]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    masked = frames[1]
+    sample = map_reduce(masked, _sample, _stack, columns, masked.npartitions)
+    borders = [np.unique(values) for values in sample]
+    counts = map_reduce(masked, _count_cells, _add_each, columns, borders)
+    before = [np.append(0, np.cumsum(each)) for each in counts]
+    rows = np.array([each[-1] for each in before])
+    _check_rows(rows.tolist(), columns)
+    limits = [limits_of(int(count)) for count in rows]
+    found = map_reduce(frames, _classify, _merge_found, columns, borders, before, limits)
+    disclosed = np.array([each.disclosed for each in found])
+    # What is left needs ranks that are exact.
+    left = [np.unique(np.concatenate([each.original, each.masked])) for each in found]
+    if any(len(each) for each in left):
+        exact = map_reduce(masked, _count_exactly, _add_each, columns, left)
+        for j, each in enumerate(found):
+            below, upto = exact[j]
+            x, v = np.searchsorted(left[j], each.original), np.searchsorted(left[j], each.masked)
+            needed = ranks_between(below[x], upto[x], below[v], upto[v])
+            disclosed[j] += [int((needed <= limit).sum()) for limit in limits[j]]
+    return rows, disclosed
+
+
+def _sample(
+    part: pd.DataFrame, number: int, columns: list[Hashable], parts: int
+) -> list[NDArray[np.float64]]:
+    """Draw about BORDERS values of every column, over all partitions."""
+    share = -(-BORDERS // parts)
+    picked = sample_positions(len(part), len(part), number, -(-share // 256))
+    values = to_float(part.iloc[picked], columns)
+    return [values[~np.isnan(values[:, j]), j] + 0.0 for j in range(len(columns))]
+
+
+def _stack(parts: list[list[NDArray[np.float64]]]) -> list[NDArray[np.float64]]:
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def _count_cells(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], borders: list[NDArray[np.float64]]
+) -> list[NDArray[np.int64]]:
+    counts = []
+    for j, column in enumerate(columns):
+        values = to_float(part, [column])[:, 0]
+        cells = np.zeros(2 * len(borders[j]) + 1, np.int64)
+        count_cells(borders[j], values[~np.isnan(values)], cells)
+        counts.append(cells)
+    return counts
+
+
+def _add_each(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+    return [np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Of one column: values surely disclosed by width, and pairs of which it is not known."""
+
+    disclosed: NDArray[np.int64]
+    original: NDArray[np.float64]
+    masked: NDArray[np.float64]
+
+
+def _classify(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    columns: list[Hashable],
+    borders: list[NDArray[np.float64]],
+    before: list[NDArray[np.int64]],
+    limits: list[NDArray[np.int64]],
+) -> list[_Found]:
+    old, new = pair_values(original, masked, number, columns)
+    found = []
+    for j in range(len(columns)):
+        x, v = _present(old[:, j], new[:, j])
+        disclosed = np.zeros(len(PERCENTS), np.int64)
+        undecided = np.empty(len(x), np.int64)
+        count = classify(borders[j], before[j], x, v, limits[j], disclosed, undecided)
+        left = undecided[:count]
+        found.append(_Found(disclosed, x[left], v[left]))
+    return found
+
+
+def _merge_found(parts: list[list[_Found]]) -> list[_Found]:
+    return [
+        _Found(
+            np.sum([each.disclosed for each in column], axis=0),
+            np.concatenate([each.original for each in column]),
+            np.concatenate([each.masked for each in column]),
+        )
+        for column in zip(*parts, strict=True)
+    ]
+
+
+def _count_exactly(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], asked: list[NDArray[np.float64]]
+) -> list[NDArray[np.int64]]:
+    """Count the values below, and not above, each of those that are asked for, by column."""
+    counts = []
+    for j, column in enumerate(columns):
+        values = to_float(part, [column])[:, 0]
+        order = np.sort(values[~np.isnan(values)])
+        below = np.searchsorted(order, asked[j])
+        counts.append(np.stack([below, np.searchsorted(order, asked[j], side="right")]))
+    return counts
+
+
+# By width
+
+
+def width_disclosure(
+    original: Frame, masked: Frame, columns: Sequence[Hashable], width: float
+) -> WidthDisclosure:
+    """Measure intervals of a share of the original's deviation: two passes.
+
+    This is what sdcMicro calls dRisk: there, a record counts if all its columns are disclosed.
+    """
+    columns = list(columns)
+    frames = pair_frames(original, masked, columns)
+    sums: list[ExactSum] = map_reduce(frames[0], _sums, _add_sums, columns)
+    _check_rows([each.n for each in sums], columns)
+    reach = np.array([width * each.deviation for each in sums])
+    rows, values, within, records = map_reduce(frames, _within, _add_within, columns, reach)
+    shares = 100 * within / values
+    return WidthDisclosure(
+        float(shares.mean()),
+        float(100 * records / rows),
+        width,
+        rows,
+        {column: float(share) for column, share in zip(columns, shares, strict=True)},
+    )
+
+
+def _sums(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> list[ExactSum]:
+    values = to_float(part, columns)
+    return [exact_sum(values[np.isfinite(values[:, j]), j]) for j in range(len(columns))]
+
+
+def _add_sums(parts: list[list[ExactSum]]) -> list[ExactSum]:
+    return [sum(column, ExactSum()) for column in zip(*parts, strict=True)]
+
+
+_Within = tuple[int, NDArray[np.int64], NDArray[np.int64], int]
+
+
+def _within(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    columns: list[Hashable],
+    reach: NDArray[np.float64],
+) -> _Within:
+    old, new = pair_values(original, masked, number, columns)
+    with np.errstate(over="ignore"):
+        near = np.abs(old - new) <= reach
+    there = ~np.isnan(old)
+    return len(old), there.sum(0), (near & there).sum(0), int((near | ~there).all(1).sum())
+
+
+def _add_within(parts: list[_Within]) -> _Within:
+    rows, values, within, records = zip(*parts, strict=True)
+    return sum(rows), np.sum(values, axis=0), np.sum(within, axis=0), sum(records)

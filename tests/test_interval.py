@@ -1,0 +1,124 @@
+"""Interval disclosure: original values near their masked ones, by rank and by width."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdc_dask.risk import interval
+
+
+def by_rank(original: np.ndarray, masked: np.ndarray) -> float:
+    """The definition, record by record: the interval from w ranks below to w ranks above."""
+    n, order = len(masked), np.sort(masked)
+    shares = []
+    for percent in range(1, 11):
+        w = n * percent // 100
+        hits = 0
+        for x, v in zip(original, masked, strict=True):
+            first = int(np.searchsorted(order, v)) - w
+            last = int(np.searchsorted(order, v, side="right")) - 1 + w
+            low = -np.inf if first < 0 else order[first]
+            high = np.inf if last >= n else order[last]
+            hits += low <= x <= high
+        shares.append(100 * hits / n)
+    return float(np.mean(shares))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 150),
+    levels=st.integers(1, 40),
+    noise=st.integers(0, 12),
+    npartitions=st.integers(1, 5),
+    borders=st.sampled_from([1, 20, 1_000]),
+    seed=st.integers(0, 99),
+)
+def test_ranks_as_defined(
+    n: int, levels: int, noise: int, npartitions: int, borders: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, levels, n).astype(float)
+    v = x + rng.integers(-noise, noise + 1, n)
+    original, masked = pd.DataFrame({"x": x}), pd.DataFrame({"x": v})
+    expected = original.sdc.interval_disclosure(masked)
+    assert expected.interval == pytest.approx(by_rank(x, v))
+    with pytest.MonkeyPatch.context() as patch:
+        # With few borders, many ranks are not known before the last pass.
+        patch.setattr(interval, "BORDERS", borders)
+        patch.setattr("sdc_dask.engine.splitters.SAMPLES_A_RANGE", 1)
+        lazy = dd.from_pandas(original, npartitions=npartitions)
+        other = dd.from_pandas(masked, npartitions=npartitions)
+        assert lazy.sdc.interval_disclosure(other) == expected
+
+
+def test_dask_equals_pandas(scheduler: str, census: pd.DataFrame) -> None:
+    masked = census.sdc.microaggregate(list(census), 5)
+    expected = census.sdc.interval_disclosure(masked)
+    for npartitions in (1, 5):
+        lazy = dd.from_pandas(census, npartitions=npartitions)
+        other = dd.from_pandas(masked, npartitions=npartitions)
+        assert lazy.sdc.interval_disclosure(other) == expected
+
+
+@pytest.mark.parametrize(("p", "published"), [(2, 93.98), (10, 53.28)])
+def test_published_rank_swapping_of_census(
+    p: float, published: float, census: pd.DataFrame
+) -> None:
+    swapped = census.sdc.rank_swap(list(census), p, random_state=1)
+    assert census.sdc.interval_disclosure(swapped).interval == pytest.approx(published, abs=3)
+
+
+def test_less_is_disclosed_as_k_and_p_grow(census: pd.DataFrame) -> None:
+    columns = list(census)
+    by_k = [
+        census.sdc.interval_disclosure(census.sdc.microaggregate(columns, k)).interval
+        for k in (3, 10, 50)
+    ]
+    by_p = [
+        census.sdc.interval_disclosure(census.sdc.rank_swap(columns, p, random_state=0)).interval
+        for p in (2, 8, 20)
+    ]
+    assert by_k == sorted(by_k, reverse=True)
+    assert by_p == sorted(by_p, reverse=True)
+    assert census.sdc.interval_disclosure(census).interval == 100
+
+
+def test_width_as_defined(census: pd.DataFrame) -> None:
+    masked = census.sdc.microaggregate(list(census), 5)
+    near = (census - masked).abs() <= 0.1 * census.std(ddof=0)
+    result = census.sdc.interval_disclosure(masked, width=0.1)
+    assert result.interval == pytest.approx(100 * near.to_numpy().mean())
+    assert result.records == pytest.approx(100 * near.all(axis=1).mean())
+    assert result.width == 0.1
+    lazy = dd.from_pandas(census, npartitions=4)
+    assert lazy.sdc.interval_disclosure(dd.from_pandas(masked, npartitions=4), width=0.1) == result
+
+
+def test_missing_cells_are_left_out() -> None:
+    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 8.0], "y": [1.0, 2.0, 3.0, 4.0]})
+    part = frame.dropna()
+    assert (
+        frame.sdc.interval_disclosure(frame + 1).by_column["x"]
+        == (part.sdc.interval_disclosure(part + 1).by_column["x"])
+    )
+    with pytest.raises(ValueError, match="'x' has 1 cells that are missing in one frame"):
+        frame.sdc.interval_disclosure(frame.fillna(0))
+
+
+def test_bad_input(census: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="width must be a number of at least 0"):
+        census.sdc.interval_disclosure(census, width=-1)
+    with pytest.raises(ValueError, match="infinite"):
+        census.sdc.interval_disclosure(census.replace(census.iloc[0, 0], np.inf))
+    with pytest.raises(ValueError, match="columns without any value: 'x'"):
+        empty = pd.DataFrame({"x": [np.nan]})
+        empty.sdc.interval_disclosure(empty)
+    with pytest.raises(ValueError, match="other rows"):
+        census.sdc.interval_disclosure(census.iloc[1:])
+    one = pd.DataFrame({"x": [1.0]})
+    assert one.sdc.interval_disclosure(one + 1).interval == 0  # no rank is a percent of one
