@@ -28,6 +28,8 @@ lint: .venv/.installed-dev ## Check style, format and types
 bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quick
 	$(BIN)/python benchmarks/blocking.py $(ARGS)
 	$(BIN)/python benchmarks/kernels.py $(ARGS)
+	$(BIN)/python benchmarks/methods.py $(ARGS)
+	$(BIN)/python benchmarks/rank_swap.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
 
 clean: ## Remove the environment, caches and builds

@@ -41,13 +41,22 @@ def test_readme(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["published", "release", "survey"]
 
 
-def test_document_of_methods(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("document", "count", "shown"),
+    [
+        ("docs/methods.md", 3, "GroupAnonymity of 10,000 records in 2 groups"),
+        ("docs/rank_swapping.md", 1, ""),
+    ],
+)
+def test_documents(
+    document: str, count: int, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     session: dict[str, object] = {}
-    codes = _blocks("python", "docs/methods.md")
-    assert len(codes) == 3
+    codes = _blocks("python", document)
+    assert len(codes) == count
     for number, code in enumerate(codes):
-        exec(compile(code, f"docs/methods.md, block {number}", "exec"), session)
-    assert "GroupAnonymity of 10,000 records in 2 groups" in capsys.readouterr().out
+        exec(compile(code, f"{document}, block {number}", "exec"), session)
+    assert shown in capsys.readouterr().out
 
 
 def test_links_of_documents_exist() -> None:

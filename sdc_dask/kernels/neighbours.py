@@ -1,0 +1,351 @@
+"""Is a given record the nearest one to a point, and how many are as near?
+
+A k-d tree over the distinct records answers for many points. A search need not find the nearest
+record: it ends as soon as any is nearer than the given one, and looks no farther than that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.live_index import unrolled
+
+_LEAF_SIZE = 8
+
+
+class Records(NamedTuple):
+    """Distinct records, and how often each occurs."""
+
+    points: NDArray[np.float64]  # shape (n, d), C order
+    counts: NDArray[np.int64]
+
+
+class SearchTree(NamedTuple):
+    """A complete binary k-d tree: the children of node i are 2i + 1 and 2i + 2.
+
+    The leaf i owns the slots start[i] to start[i + 1], counted from the first leaf.
+    """
+
+    start: NDArray[np.int64]  # by leaf
+    box: NDArray[np.float64]  # by node: smallest and largest coordinates
+    point: NDArray[np.float64]  # by slot
+    count: NDArray[np.int64]  # by slot
+
+
+def distinct(points: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> Records:
+    """Put equal records together.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (n, d), C order
+        Finite coordinates.
+    counts : ndarray of int64, optional
+        How often each occurs; by default once.
+
+    Returns
+    -------
+    Records
+        In the order in which they come first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distinct(np.array([[5.0], [3.0], [5.0], [5.0]]))
+    Records(points=array([[5.],
+           [3.]]), counts=array([3, 1]))
+    """
+    if counts is None:
+        counts = np.ones(len(points), np.int64)
+    return Records(*_distinct(points, points.view(np.uint64), counts))
+
+
+@jit
+def _distinct(points, bits, counts):
+    """Look every record up in a table of hashes; what has the same place is compared in full."""
+    n, d = points.shape
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    owner = np.empty(n, np.int64)  # by distinct record: the row that it comes from
+    total = np.empty(n, np.int64)
+    found = 0
+    for i in range(n):
+        h = np.uint64(0x9E3779B97F4A7C15)
+        for j in range(d):
+            h = (h ^ bits[i, j]) * np.uint64(0xFF51AFD7ED558CCD)
+            h ^= h >> np.uint64(32)
+        place = np.int64(h & np.uint64(size - 1))
+        while True:
+            other = table[place]
+            if other < 0:
+                table[place] = found
+                owner[found] = i
+                total[found] = counts[i]
+                found += 1
+                break
+            same = True
+            for j in range(d):
+                same &= points[owner[other], j] == points[i, j]
+            if same:
+                total[other] += counts[i]
+                break
+            place = (place + 1) & (size - 1)
+    out = np.empty((found, d))
+    for k in range(found):
+        for j in range(d):
+            out[k, j] = points[owner[k], j]
+    return out, total[:found].copy()
+
+
+def search_tree(records: Records, weight: NDArray[np.float64]) -> SearchTree:
+    """Build a tree over records.
+
+    Parameters
+    ----------
+    records : Records
+        At least one, finite.
+    weight : ndarray of float64, shape (d,)
+        What coordinates are multiplied by in a distance: boxes are cut where that is widest.
+        Concerns the speed of the search alone.
+
+    Returns
+    -------
+    SearchTree
+    """
+    return SearchTree(*_build(records.points.copy(), records.counts.copy(), weight))
+
+
+@jit
+def _build(point, count, weight):
+    """Cut at the median of the widest dimension, and move the records along."""
+    n, d = point.shape
+    depth = 0
+    while (n >> depth) > _LEAF_SIZE:
+        depth += 1
+    leaves = 1 << depth
+    nodes = 2 * leaves - 1
+    start = np.empty(nodes + 1, np.int64)
+    stop = np.empty(nodes + 1, np.int64)
+    box = np.empty((nodes, 2, d))
+    start[0] = 0
+    stop[0] = n
+    for node in range(leaves - 1):
+        a = start[node]
+        b = stop[node]
+        middle = (a + b) // 2
+        _select(point, count, _widest(point, weight, a, b), a, b - 1, middle)
+        start[2 * node + 1] = a
+        stop[2 * node + 1] = middle
+        start[2 * node + 2] = middle
+        stop[2 * node + 2] = b
+    first = np.empty(leaves + 1, np.int64)
+    for leaf in range(leaves):
+        node = leaves - 1 + leaf
+        first[leaf] = start[node]
+        for j in range(d):
+            low = point[start[node], j]
+            high = low
+            for i in range(start[node] + 1, stop[node]):
+                low = min(low, point[i, j])
+                high = max(high, point[i, j])
+            box[node, 0, j] = low
+            box[node, 1, j] = high
+    first[leaves] = n
+    for node in range(leaves - 2, -1, -1):
+        for j in range(d):
+            box[node, 0, j] = min(box[2 * node + 1, 0, j], box[2 * node + 2, 0, j])
+            box[node, 1, j] = max(box[2 * node + 1, 1, j], box[2 * node + 2, 1, j])
+    return first, box, point, count
+
+
+@jit
+def _widest(point, weight, a, b):
+    """Return the dimension in which some of the records from a to b are spread widest."""
+    step = max((b - a) // 64, 1)
+    best = 0
+    spread = -1.0
+    for j in range(point.shape[1]):
+        low = point[a, j]
+        high = low
+        for i in range(a + step, b, step):
+            low = min(low, point[i, j])
+            high = max(high, point[i, j])
+        if (high - low) * weight[j] > spread:
+            spread = (high - low) * weight[j]
+            best = j
+    return best
+
+
+@jit
+def _select(point, count, j, a, b, middle):
+    """Reorder a to b so that none before `middle` exceeds any from it on, in dimension j."""
+    d = point.shape[1]
+    while a < b:
+        pivot = _pivot(point, j, a, b)
+        i = a
+        o = b
+        while i <= o:
+            while point[i, j] < pivot:
+                i += 1
+            while point[o, j] > pivot:
+                o -= 1
+            if i <= o:
+                for column in range(d):
+                    point[i, column], point[o, column] = point[o, column], point[i, column]
+                count[i], count[o] = count[o], count[i]
+                i += 1
+                o -= 1
+        if middle <= o:
+            b = o
+        elif middle >= i:
+            a = i
+        else:
+            return
+
+
+@jit
+def _pivot(point, j, a, b):
+    """Return the median of three coordinates."""
+    x = point[a, j]
+    y = point[(a + b) // 2, j]
+    z = point[b, j]
+    return max(min(x, y), min(max(x, y), z))
+
+
+def squared_distances(
+    points: NDArray[np.float64], others: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the squared distance of every point to the other one of its row.
+
+    Distances are computed as in :func:`count_ties`, to the last bit.
+    """
+    return _squared_distances(points, others, weight)
+
+
+@jit
+def _squared_distances(points, others, weight):
+    n, d = points.shape
+    out = np.empty(n)
+    for i in range(n):
+        distance = 0.0
+        for j in range(d):
+            gap = (others[i, j] - points[i, j]) * weight[j]
+            distance += gap * gap
+        out[i] = distance
+    return out
+
+
+def count_ties(
+    tree: SearchTree,
+    points: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Count the records at given distances of points, where none is nearer.
+
+    Parameters
+    ----------
+    tree : SearchTree
+        The records.
+    points : ndarray of float64, shape (m, d), C order
+        Finite coordinates.
+    squares : ndarray of float64, shape (m,)
+        For every point, a squared distance.
+    weight : ndarray of float64, shape (d,)
+        What differences of coordinates are multiplied by.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        How many records have exactly this squared distance; -1 if one has a smaller distance.
+
+    Notes
+    -----
+    A squared distance is the sum of ((record - point) * weight)^2, rounded after every operation,
+    in the order of the columns. So equal records have equal distances, and integers that are as
+    far below as above a point, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weight = np.ones(1)
+    >>> tree = search_tree(distinct(np.array([[4.0], [6.0], [6.0], [9.0]])), weight)
+    >>> count_ties(tree, np.array([[5.0], [5.0], [0.0]]), np.array([1.0, 16.0, 1.0]), weight)
+    array([ 3, -1,  0])
+    """
+    return _count_ties(unrolled(points.shape[1]), tree, points, squares, weight)
+
+
+@jit
+def _count_ties(dims, tree, points, squares, weight):
+    m = points.shape[0]
+    out = np.empty(m, np.int64)
+    first_leaf = len(tree.start) - 2
+    depth = 0
+    while ((first_leaf + 1) >> depth) > 0:
+        depth += 1
+    stack = np.empty(depth + 1, np.int64)
+    for i in range(m):
+        out[i] = _ties(dims, tree, first_leaf, points[i], squares[i], weight, stack)
+    return out
+
+
+@jit
+def _ties(dims, tree, first_leaf, query, square, weight, stack):
+    d = len(dims) if len(dims) > 0 else len(query)
+    ties = 0
+    size = 0
+    node = 0
+    if _box_distance(dims, tree.box[0], query, weight) > square:
+        return 0
+    while True:
+        while node < first_leaf:
+            node = 2 * node + 1
+            one = _box_distance(dims, tree.box[node], query, weight)
+            other = _box_distance(dims, tree.box[node + 1], query, weight)
+            if other < one:
+                if one <= square:
+                    stack[size] = node
+                    size += 1
+                node += 1
+                one = other
+            elif other <= square:
+                stack[size] = node + 1
+                size += 1
+            if one > square:
+                node = -1
+                break
+        if node >= 0:
+            leaf = node - first_leaf
+            for i in range(tree.start[leaf], tree.start[leaf + 1]):
+                distance = 0.0
+                for j in range(d):
+                    gap = (tree.point[i, j] - query[j]) * weight[j]
+                    distance += gap * gap
+                if distance <= square:
+                    if distance < square:
+                        return -1
+                    ties += tree.count[i]
+        if size == 0:
+            return ties
+        size -= 1
+        node = stack[size]
+
+
+@jit
+def _box_distance(dims, box, query, weight):
+    """Squared distance to a box. Rounding cannot put it above that of any record in the box.
+
+    It has the operations of a distance in their order, and every one of them is monotone.
+    """
+    distance = 0.0
+    for j in range(len(dims) if len(dims) > 0 else len(query)):
+        gap = max(box[0, j] - query[j], query[j] - box[1, j])
+        gap = max(gap, 0.0) * weight[j]
+        distance += gap * gap
+    return distance
