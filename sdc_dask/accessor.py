@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from dask.dataframe.extensions import register_dataframe_accessor
@@ -12,12 +13,15 @@ from sdc_dask.aggregation import Measure
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.evaluation import Score, compare, score
 from sdc_dask.masking import microaggregation as ma
 from sdc_dask.masking.fuzzy import fuzzy_microaggregate
 from sdc_dask.masking.mic1d import mic1d, mic1d_request
 from sdc_dask.masking.rank_swap import rank_swap, rank_swap_request
 from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
+from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
 from sdc_dask.risk.interval import (
     IntervalDisclosure,
@@ -25,6 +29,8 @@ from sdc_dask.risk.interval import (
     interval_disclosure,
     width_disclosure,
 )
+from sdc_dask.risk.linkage import Linkage
+from sdc_dask.utility.information_loss import InformationLoss, information_loss
 from sdc_dask.utility.sse import SSE, sse
 
 Columns = Sequence[Hashable] | Sequence[Sequence[Hashable]]
@@ -543,6 +549,261 @@ class SdcAccessor:
         """
         return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
 
+    def information_loss(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        regression: str | None = None,
+    ) -> InformationLoss:
+        """Measure what masking has changed: values, statistics, distributions.
+
+        Two passes over both frames, row by row.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        columns : list, optional
+            Numeric columns; by default all that both frames have.
+        regression : str, optional
+            Such as ``"income ~ age + hours"``: compare the coefficients of this regression, too.
+
+        Returns
+        -------
+        InformationLoss
+            ``il1`` to ``il5`` (relative differences of values, means, covariances and variances,
+            differences of correlations), ``il``, 100 times their mean; ``il1_scaled``, the
+            difference of values in deviations, which zeros do not spoil; shifts of quantiles, the
+            Hellinger distance, the share of cells that kept their value, the shift of regression
+            coefficients. ``.by_column()`` is a table. See the notes of
+            :func:`sdc_dask.utility.information_loss.information_loss` for the definitions, and
+            for what happens at zero.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(1_000, 3).compute()
+        >>> loss = df.sdc.information_loss(df.sdc.microaggregate(["x0", "x1", "x2"], k=5))
+        >>> loss.il2 < 1e-12, loss.il4 < 0.1
+        (True, True)
+        """
+        names = arguments.compared_columns(self._frame, masked, columns)
+        return information_loss(self._frame, masked, names, regression=regression)
+
+    def linkage(
+        self,
+        masked: Frame,
+        attack: str = "distance",
+        columns: Sequence[Hashable] | None = None,
+        *,
+        known: str | Sequence[Hashable] | None = None,
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sample: int | None = None,
+        random_state: int | None = None,
+        **options: Any,
+    ) -> Linkage:
+        """Let an intruder who knows original values link them to masked records.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        attack : {"distance", "probabilistic"}, default "distance"
+            Link a record to the nearest masked record, or to that of the highest weight by
+            Fellegi and Sunter. If the right one is among t equally good ones, it counts 1/t.
+        columns : list, optional
+            Numeric columns; by default all that both frames have.
+        known : list, or {"half", "all", "groups"}, optional
+            The columns that the intruder knows; by default all `columns`. "half" and "all" average
+            attacks that know the first column, the first two, and so on to half of them, or to
+            all; "groups" those that know the first two of the `groups`, three, and so on.
+        groups : list of lists, optional
+            Groups of columns, with ``known="groups"`` alone.
+        sample : int, optional
+            Try so many records, drawn at random, against all masked records; the result has a
+            confidence interval. By default all records are tried.
+        random_state : int, optional
+            Makes the sample reproducible, for every partitioning.
+        **options
+            Of the attack: see :func:`sdc_dask.risk.distance_linkage.distance_linkage` and
+            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`.
+
+        Returns
+        -------
+        Linkage
+            ``rate``, the percentage of right links, and its confidence interval.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(1_000, 3).compute()
+        >>> columns = ["x0", "x1", "x2"]
+        >>> df.sdc.linkage(df.sdc.rank_swap(columns, p=10, random_state=1)).rate < 50
+        True
+        >>> df.sdc.linkage(df).rate
+        100.0
+        """
+        names = arguments.compared_columns(self._frame, masked, columns)
+        return linkage(
+            self._frame,
+            masked,
+            attack,
+            names,
+            known=known,
+            groups=groups,
+            sample=sample,
+            random_state=random_state,
+            **options,
+        )
+
+    def disclosure_risk(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        known: str | Sequence[Hashable] = "half",
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sample: int | None = None,
+        random_state: int | None = None,
+    ) -> DisclosureRisk:
+        """Measure what intruders find out: links by distance and by probability, and intervals.
+
+        Parameters
+        ----------
+        masked, columns, known, groups, sample, random_state
+            As in :meth:`linkage`; `known` is "half" by default.
+
+        Returns
+        -------
+        DisclosureRisk
+            ``dld`` and ``pld``, the percentages of right links; ``interval``, that of
+            :meth:`interval_disclosure`; ``dr`` = 0.25 dld + 0.25 pld + 0.5 interval.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(1_000, 3).compute()
+        >>> risk = df.sdc.disclosure_risk(df.sdc.microaggregate(["x0", "x1", "x2"], k=5))
+        >>> risk.dld < 25, risk.dr < df.sdc.disclosure_risk(df).dr
+        (True, True)
+        """
+        return disclosure_risk(
+            self._frame,
+            masked,
+            arguments.compared_columns(self._frame, masked, columns),
+            known=known,
+            groups=groups,
+            sample=sample,
+            random_state=random_state,
+        )
+
+    def score(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        weights: Mapping[str, float] | None = None,
+        known: str | Sequence[Hashable] = "half",
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sample: int | None = None,
+        random_state: int | None = None,
+    ) -> Score:
+        """Weigh loss and risk against each other: lower is better.
+
+        Parameters
+        ----------
+        masked, columns, known, groups, sample, random_state
+            As in :meth:`disclosure_risk`.
+        weights : dict, optional
+            Of the parts "il", "dld", "pld", "interval", with the sum 1. By default half for the
+            loss, and 0.125, 0.125 and 0.25 for the risks: 0.5 IL + 0.5 DR.
+
+        Returns
+        -------
+        Score
+            ``score``, ``il``, ``dr`` and its parts.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(1_000, 3).compute()
+        >>> round(df.sdc.score(df).score)  # no loss, all risk
+        50
+        """
+        return score(
+            self._frame,
+            masked,
+            arguments.compared_columns(self._frame, masked, columns),
+            weights=weights,
+            known=known,
+            groups=groups,
+            sample=sample,
+            random_state=random_state,
+        )
+
+    def compare(
+        self,
+        masked: Mapping[Any, Frame],
+        columns: Sequence[Hashable] | None = None,
+        *,
+        weights: Mapping[str, float] | None = None,
+        known: str | Sequence[Hashable] = "half",
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sample: int | None = None,
+        random_state: int | None = None,
+    ) -> pd.DataFrame:
+        """Put risk and loss of several maskings into one table, to decide from.
+
+        Parameters
+        ----------
+        masked : dict
+            Masked frames of this frame, by name.
+        columns, weights, known, groups, sample, random_state
+            As in :meth:`score`. All maskings are attacked on the same records.
+
+        Returns
+        -------
+        pandas DataFrame
+            A row for each: the smallest class and k' (higher is safer), SSE in percent, il, dld,
+            pld, interval, dr, score (lower is better).
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(500, 3).compute()
+        >>> columns = list(df.columns)
+        >>> table = df.sdc.compare(
+        ...     {
+        ...         "mdav": df.sdc.microaggregate(columns, k=5),
+        ...         "swap": df.sdc.rank_swap(columns, p=5, random_state=1),
+        ...     }
+        ... )
+        >>> list(table.index), table["k_min"].tolist()
+        (['mdav', 'swap'], [5, 1])
+        """
+        if not isinstance(masked, Mapping) or not masked:
+            raise TypeError(
+                "masked must be a dict of masked frames by name, with at least one, received "
+                f"{type(masked).__name__}."
+            )
+        names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
+        if any(each != names[0] for each in names):
+            raise ValueError(
+                "the masked frames do not have the same numeric columns: name those to compare in "
+                "columns."
+            )
+        return compare(
+            self._frame,
+            masked,
+            names[0],
+            weights=weights,
+            known=known,
+            groups=groups,
+            sample=sample,
+            random_state=random_state,
+        )
+
     def interval_disclosure(
         self,
         masked: Frame,
@@ -589,7 +850,13 @@ class SdcAccessor:
         width = arguments.number(width, "width", 0.0)
         return width_disclosure(self._frame, masked, names, width)
 
-    def anonymity(self, columns: Sequence[Hashable], k: int | None = None) -> Anonymity:
+    def anonymity(
+        self,
+        columns: Sequence[Hashable],
+        k: int | None = None,
+        *,
+        confidential: Hashable | Sequence[Hashable] | None = None,
+    ) -> Anonymity | AttributeDisclosure:
         """Count how many records share the same values in some columns.
 
         One pass; numbers are compared by their bits, missing cells are equal to each other.
@@ -600,12 +867,18 @@ class SdcAccessor:
             Columns of any kind that an intruder may know.
         k : int, optional
             Count the classes with fewer records.
+        confidential : name or list of names, optional
+            Other columns of any kind that must not be learned: measure what classes tell of them.
 
         Returns
         -------
         Anonymity
             ``k_min`` (the smallest class), ``k_mean`` (k', records over distinct records),
-            ``classes``, ``rows``, ``below_k``.
+            ``classes``, ``rows``, ``below_k``. With `confidential`, also ``diversity``: for each
+            such column ``l_min`` (l-diversity: the fewest different values in a class),
+            ``l_mean``, ``homogeneous`` (classes that share one value), ``entropy_l`` and ``t``
+            (t-closeness: the largest distance of a class from the whole frame). See
+            :func:`sdc_dask.risk.diversity.diversity` for the definitions.
 
         Examples
         --------
@@ -619,6 +892,14 @@ class SdcAccessor:
           k_mean     2                     k', records over distinct records
           k          2                     the k that was asked for
           below_k    1                     classes with fewer records: 0 is safe
+
+        Everybody of 30 years has the same illness:
+
+        >>> df = pd.DataFrame({"age": [30, 30, 50, 50], "illness": ["flu", "flu", "flu", "cold"]})
+        >>> found = df.sdc.anonymity(["age"], confidential="illness")
+        >>> found.to_frame()[["column", "k_min", "l_min", "homogeneous", "t"]]
+            column  k_min  l_min  homogeneous     t
+        0  illness      2      1            1  0.25
         """
         meta = arguments.unique_columns(self._frame)
         names = arguments.name_list(columns, "columns")
@@ -627,4 +908,7 @@ class SdcAccessor:
         arguments.existing(meta, names, "columns")
         if k is not None:
             k = arguments.whole_number(k, "k", 1)
+        if confidential is not None:
+            secret = arguments.name_list(confidential, "confidential")
+            return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k)

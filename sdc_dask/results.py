@@ -24,11 +24,13 @@ class Result:
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}"]
-        for each in fields(self):  # type: ignore[arg-type]
+        all_fields = fields(self)  # type: ignore[arg-type]
+        width = max(10, *(len(each.name) for each in all_fields))
+        for each in all_fields:
             value = getattr(self, each.name)
             note = each.metadata.get("note", "")
-            text = f"  {each.name:<10} {_show(value)}"
-            lines.append(f"{text:<34} {note}".rstrip())
+            text = f"  {each.name:<{width}} {_show(value)}"
+            lines.append(f"{text:<{width + 24}} {note}".rstrip())
         return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def partition_classes(part: pd.DataFrame, columns: Sequence[Hashable]) -> ClassC
     first = np.empty((len(part), len(columns)), np.uint64)
     second = np.empty_like(first)
     for j, column in enumerate(columns):
-        first[:, j], second[:, j] = _cell_bits(part[column])
+        first[:, j], second[:, j] = cell_bits(part[column])
     return count_keys(*record_keys(first, second))
 
 
@@ -63,7 +63,7 @@ def lazy_class_sizes(partials: list[Delayed], buckets: int) -> Delayed:
     return merge_tree(merged, merge_sizes)
 
 
-def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return two words for every cell, equal for equal cells; the same twice if one says all."""
     dtype = column.dtype
     missing = column.isna().to_numpy()
@@ -79,12 +79,18 @@ def _cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64
         kind = np.int64 if signed else np.uint64
         words = (column.to_numpy(dtype=kind, na_value=0).view(np.uint64),) * 2
     else:
-        # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance.
+        # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance. Equal objects
+        # of different types must not take each other's place, which categories would do.
+        objects = pd.api.types.is_object_dtype(dtype)
+        if objects:
+            column.map(hash)  # refuses lists
         first, second = (
-            pd.util.hash_pandas_object(column, index=False, hash_key=key).to_numpy(np.uint64)
+            pd.util.hash_pandas_object(
+                column, index=False, hash_key=key, categorize=not objects
+            ).to_numpy(np.uint64)
             for key in _HASH_KEYS
         )
-        if pd.api.types.is_object_dtype(dtype):
+        if objects:
             # The hash of an object is that of its text: 1 and "1" differ in their types.
             kinds = column.map(lambda value: type(value).__qualname__)
             first = first ^ pd.util.hash_pandas_object(kinds, index=False).to_numpy(np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.kernels.exact import ExactSum, exact_products, exact_sum
+from sdc_dask.kernels.differences import exact_gram
+from sdc_dask.kernels.exact import ExactSum, exact_sum
 
 _SQUARED_UNIT = 2 * 1074  # products and squares are multiples of 2**-2148
 
@@ -167,20 +168,41 @@ _Partial = tuple[CoMoments, NDArray[np.int64]]  # and the number of infinite val
 def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> _Partial:
     values = {column: to_float(part, [column])[:, 0] for column in columns}
     infinite = np.array([np.isinf(values[column]).sum() for column in columns], np.int64)
-    finite = {column: np.isfinite(values[column]) for column in columns}
-    complete = {column: bool(finite[column].all()) for column in columns}
-    sums = {column: exact_sum(values[column][finite[column]]) for column in columns}
+    return co_moments_of(values, len(part)), infinite
+
+
+def co_moments_of(values: Mapping[Hashable, NDArray[np.float64]], n: int) -> CoMoments:
+    """Add up columns, their squares and their products exactly, but for what is not finite.
+
+    Parameters
+    ----------
+    values : mapping
+        The values of each column, NaN where there is none.
+    n : int
+        Number of records, which all columns have as many values as.
+
+    Returns
+    -------
+    CoMoments
+        Partial results of parts of the data add up with ``+``.
+    """
+    finite = {column: np.isfinite(some) for column, some in values.items()}
+    complete = [column for column in values if finite[column].all()]
+    known, products = exact_gram([values[column] for column in complete])
+    place = {column: number for number, column in enumerate(complete)}
+    sums = {
+        column: known[place[column]] if column in place else exact_sum(some[finite[column]])
+        for column, some in values.items()
+    }
     pairs = {}
-    for i, j in combinations(columns, 2):
-        if complete[i] and complete[j]:
-            pairs[i, j] = PairSums(sums[i], sums[j], exact_products(values[i], values[j]))
+    for i, j in combinations(values, 2):
+        if i in place and j in place:
+            pairs[i, j] = PairSums(sums[i], sums[j], products[place[i], place[j]])
         else:
             both = finite[i] & finite[j]
-            first, second = values[i][both], values[j][both]
-            pairs[i, j] = PairSums(
-                exact_sum(first), exact_sum(second), exact_products(first, second)
-            )
-    return CoMoments(len(part), sums, pairs), infinite
+            (first, second), product = exact_gram([values[i][both], values[j][both]])
+            pairs[i, j] = PairSums(first, second, product[0, 1])
+    return CoMoments(n, sums, pairs)
 
 
 def _merge(parts: list[_Partial]) -> _Partial:

@@ -1,27 +1,32 @@
-"""How two versions of a column differ: sums of differences without rounding, and counts on a grid.
+"""What is added up to compare two versions of columns, exactly and a few nanoseconds a value.
 
-Both read a column once, a few values at a time, and keep nothing of its length.
+Differences of values, products of columns, and counts on a grid. All kernels read columns once, a
+run of values at a time, and keep nothing of their length.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.exact import ExactSum, exact_products, exact_sum
 
-UNIT = 1074  # every float64 is a multiple of 2**-1074
-_DIGIT = 27  # bits of the lower of two digits of a mantissa
+_UNIT = 1074  # every float64 is a multiple of 2**-1074
+_DIGIT = 27  # bits: as in sdc_dask.kernels.exact
+_RANGE = 28  # bits by which mantissas of 53 are shifted for integers of three digits
 
-# The grid has the cell 0 around the mean, and as many on both sides. Runs of _CELLS_A_CLASS cells,
-# of which one has the mean in its middle, too, are the classes of a coarser one.
-CLASSES = 63
+# Cells of a grid are numbered from its middle, so that one has the mean in its middle. Runs of
+# cells form classes, of which the same is true.
+_CLASSES = 63
 _CELLS_A_CLASS = 33
-CELLS = CLASSES * _CELLS_A_CLASS
-_HALF = (CELLS + 1) // 2
+CELLS = _CLASSES * _CELLS_A_CLASS
+_STEPS = (CELLS + 1) // 2
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,13 @@ class Differences:
     `absolute` and `relative` count units of 2**-1074.
     """
 
-    n: int  # cells with a value in both
-    unchanged: int
-    zeros: int  # that became another number
-    infinite: int  # relative differences that exceed float64
-    invalid: int  # cells that are infinite, or missing in one version only
-    absolute: int  # sum of |x - x'|
-    relative: int  # sum of |x - x'| / |x|, without zeros
+    n: int = 0  # cells with a value
+    unchanged: int = 0
+    zeros: int = 0  # that became another number
+    infinite: int = 0  # relative differences that exceed float64
+    invalid: int = 0  # cells that are infinite, or missing in one version only
+    absolute: int = 0  # sum of |x - x'|
+    relative: int = 0  # sum of |x - x'| / |x|, but for zeros
 
     def __add__(self, other: Differences) -> Differences:
         return Differences(
@@ -50,16 +55,23 @@ class Differences:
             self.relative + other.relative,
         )
 
+    @property
+    def mean_relative(self) -> float | None:
+        """Mean of the relative differences; None if all values are zeros that changed."""
+        if self.n == self.zeros:
+            return None
+        return math.inf if self.infinite else self.relative / (self.n - self.zeros << _UNIT)
+
 
 def differences(original: NDArray[np.float64], masked: NDArray[np.float64]) -> Differences:
     """Add up absolute and relative differences, and count the cells that are as they were.
 
-    A difference is that of float64, rounded once, and twice if it is relative; the sums are exact.
+    Every difference is rounded to float64, as is every relative one; their sums are exact.
 
     Parameters
     ----------
     original, masked : ndarray of float64, one-dimensional
-        As many values in both; NaN where both have none.
+        As many values in both, NaN where both have none.
 
     Returns
     -------
@@ -68,70 +80,325 @@ def differences(original: NDArray[np.float64], masked: NDArray[np.float64]) -> D
     Examples
     --------
     >>> import numpy as np
-    >>> sums = differences(np.array([1.0, 2.0, 0.0, 5.0]), np.array([1.5, 2.0, 4.0, 4.0]))
-    >>> sums.absolute / 2**UNIT, sums.relative / 2**UNIT, sums.unchanged, sums.zeros
-    (5.5, 0.7, 1, 1)
+    >>> found = differences(np.array([1.0, 2.0, 0.0, 5.0]), np.array([1.5, 2.0, 4.0, 4.0]))
+    >>> found.absolute / 2**1074, found.unchanged, found.zeros
+    (5.5, 1, 1)
+    >>> round(found.mean_relative, 4)  # (0.5 + 0 + 0.2) / 3
+    0.2333
     """
-    counts, absolute, relative = _sum_differences(original, masked)
-    return Differences(*(int(count) for count in counts), _total(absolute), _total(relative))
-
-
-def _total(digits: NDArray[np.int64]) -> int:
-    total = 0
-    for exponent in np.flatnonzero(digits.any(axis=0)):
-        low, high = (int(digit) for digit in digits[:, exponent])
+    if len(original) != len(masked):
+        raise ValueError(f"versions of a column of {len(original)} and {len(masked)} values")
+    counts, digits = _add_differences(np.ascontiguousarray(original), np.ascontiguousarray(masked))
+    totals = [0, 0]
+    for which, exponent in np.argwhere(digits.any(axis=1)):
+        low, high = (int(digit) for digit in digits[which, :, exponent])
         # Subnormal numbers (exponent 0) have the unit of exponent 1.
-        total += (low + (high << _DIGIT)) << max(int(exponent) - 1, 0)
-    return total
+        totals[which] += (low + (high << _DIGIT)) << max(int(exponent) - 1, 0)
+    return Differences(*(int(count) for count in counts), *totals)
 
 
 @jit
-def _sum_differences(original, masked):
-    """Return counts in the order of the fields, and digits of the sums by exponent (2 rows).
+def _add_differences(original, masked):
+    """Return counts in the order of the fields, and digits of both sums, a column an exponent.
 
-    Mantissas of 53 bits are added in int64, which has room for the 512 of a run; then they are
-    cut into digits, of which 2**36 can be added.
+    A mantissa has 53 bits, so that those of a run of 1,000 can be added in int64 as they are.
+    Then the sums are cut into digits of 27 bits, of which 2**36 can be added.
     """
-    run = 512
+    run = 1000
+    fraction = (np.int64(1) << 52) - 1
+    hidden = np.int64(1) << 52
+    low = (np.int64(1) << 27) - 1
     counts = np.zeros(5, np.int64)
-    sums = np.zeros((2, 2, 2048), np.int64)
-    size = np.empty((2, run))
-    bits = size.view(np.int64)
-    added = np.zeros((2, 2048), np.int64)
-    unchanged = 0
-    n = 0
+    digits = np.zeros((2, 2, 2048), np.int64)
+    absolute = np.empty(run)
+    relative = np.empty(run)
+    absolute_bits = absolute.view(np.int64)
+    relative_bits = relative.view(np.int64)
+    sums = np.zeros((2, 2048), np.int64)
     for start in range(0, len(original), run):
-        m = min(run, len(original) - start)
-        for i in range(m):
-            x = original[start + i]
-            size[0, i] = abs(x - masked[start + i])
-            size[1, i] = size[0, i] / abs(x)
-        first, last = 2047, 0
-        for i in range(m):
-            a = bits[0, i]
-            r = bits[1, i]
-            e = a >> 52
+        old = original[start : start + run]
+        new = masked[start : start + run]
+        for i in range(len(old)):
+            difference = abs(old[i] - new[i])
+            absolute[i] = difference
+            relative[i] = difference / abs(old[i]) if old[i] != 0 else 0.0
+        unchanged = 0
+        changed = 0
+        zeros = 0
+        first = np.int64(2047)
+        last = np.int64(0)
+        for i in range(len(old)):
+            a = absolute_bits[i]
             if a == 0:
                 unchanged += 1
                 continue
+            r = relative_bits[i]
+            e = a >> 52
             f = r >> 52
-            # Zeros, missing and infinite cells, and what exceeds float64, come one by one.
             if e == 2047 or f == 2047:
                 continue
-            n += 1
-            mantissa = a & ((np.int64(1) << 52) - 1)
-            if e > 0:
-                mantissa |= np.int64(1) << 52
-            added[0, e] += mantissa
-            mantissa = (r & ((np.int64(1) << 52) - 1)) | np.int64(1) << 52
-            added[1, f] += mantissa
-            first = min(first, e, f)
-            last = max(last, e, f)
+            changed += 1
+            sums[0, e] += (a & fraction) | (hidden if e > 0 else 0)
+            # Two float64 that differ do so by a 2**54th at least: f is 0 for zeros alone.
+            zeros += f == 0
+            sums[1, f] += (r & fraction) | (hidden if f > 0 else 0)
+            first = min(first, min(e, f if f > 0 else e))
+            last = max(last, max(e, f))
         for e in range(first, last + 1):
-            for k in range(2):
-                sums[k, 0, e] += added[k, e] & ((np.int64(1) << 27) - 1)
-                sums[k, 1, e] += added[k, e] >> 27
-                added[k, e] = 0
-    counts[0] = n + unchanged
-    counts[1] = unchanged
-    return counts, sums[0], sums[1]
+            for which in range(2):
+                digits[which, 0, e] += sums[which, e] & low
+                digits[which, 1, e] += sums[which, e] >> 27
+                sums[which, e] = 0
+        counts[0] += unchanged + changed
+        counts[1] += unchanged
+        counts[2] += zeros
+        if unchanged + changed < len(old):
+            _add_special(old, new, counts, digits)
+    return counts, digits
+
+
+@jit
+def _add_special(old, new, counts, digits):
+    """Add the cells of a run that were passed over: a difference or its ratio is not finite."""
+    value = np.empty(1)
+    bits = value.view(np.int64)
+    for i in range(len(old)):
+        x = old[i]
+        y = new[i]
+        difference = abs(x - y)
+        if difference == 0 or (difference < np.inf and (x == 0 or difference / abs(x) < np.inf)):
+            continue
+        if np.isnan(x) and np.isnan(y):
+            continue
+        if not (np.isfinite(x) and np.isfinite(y)):
+            counts[4] += 1
+            continue
+        counts[0] += 1
+        # Where the difference exceeds float64, its half is added, an exponent higher.
+        doubled = 0
+        if difference == np.inf:
+            difference = abs(x / 2 - y / 2)
+            doubled = 1
+        value[0] = difference
+        _add_digits(bits[0], doubled, digits[0])
+        ratio = difference / abs(x)
+        if ratio * (1 + doubled) == np.inf:
+            counts[3] += 1
+            continue
+        value[0] = ratio
+        _add_digits(bits[0], doubled, digits[1])
+
+
+@jit
+def _add_digits(bits, doubled, digits):
+    exponent = bits >> 52
+    mantissa = bits & ((np.int64(1) << 52) - 1)
+    if exponent > 0:
+        mantissa |= np.int64(1) << 52
+    digits[0, exponent + doubled] += mantissa & ((np.int64(1) << 27) - 1)
+    digits[1, exponent + doubled] += mantissa >> 27
+
+
+def exact_gram(
+    columns: Sequence[NDArray[np.float64]],
+) -> tuple[list[ExactSum], dict[tuple[int, int], int]]:
+    """Add up columns, their squares and the products of all pairs of them exactly.
+
+    The same as `exact_sum` of every column and `exact_products` of every pair, and several times
+    faster where the largest value of a column is at most 2**28 times the smallest but for zeros.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of float64, one-dimensional
+        Finite values, as many of each.
+
+    Returns
+    -------
+    sums : list of ExactSum
+    products : dict
+        Sums of products in units of 2**-2148, by the numbers of two columns, the lower first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums, products = exact_gram([np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.0, 0.25])])
+    >>> sums[0].sum_of_squares, products[0, 1] / 2**2148
+    (21.0, 1.5)
+    """
+    columns = [np.ascontiguousarray(column) for column in columns]
+    ranges = [_exponents(column.view(np.int64)) for column in columns]
+    narrow = [j for j, (low, high) in enumerate(ranges) if high - low <= _RANGE]
+    sums = [None if j in narrow else exact_sum(column) for j, column in enumerate(columns)]
+    products: dict[tuple[int, int], int] = {}
+    if narrow:
+        units = [ranges[j][0] for j in narrow]
+        bits = np.stack([columns[j] for j in narrow]).view(np.int64)
+        totals, digits = _add_gram(bits, np.array(units, np.int64))
+        for pair, (a, b) in enumerate(combinations_with_replacement(range(len(narrow)), 2)):
+            low, high = (_join(digits[pair, :, part]) for part in range(2))
+            product = (low + (high << _DIGIT)) << units[a] + units[b]
+            if a == b:
+                total = _join(totals[a]) << units[a]
+                sums[narrow[a]] = ExactSum(bits.shape[1], total, product)
+            else:
+                products[narrow[a], narrow[b]] = product
+    for i, j in combinations(range(len(columns)), 2):
+        if (i, j) not in products:
+            products[i, j] = exact_products(columns[i], columns[j])
+    return [each for each in sums if each is not None], products
+
+
+def _join(digits: NDArray[np.int64]) -> int:
+    return sum(int(digit) << _DIGIT * place for place, digit in enumerate(digits))
+
+
+@jit
+def _exponents(bits):
+    """Return the exponents of the units of the smallest value that is not 0, and of the largest."""
+    magnitude = np.int64(0x7FFFFFFFFFFFFFFF)
+    smallest = magnitude
+    largest = np.int64(0)
+    for i in range(len(bits)):
+        b = bits[i] & magnitude
+        smallest = min(smallest, b if b > 0 else magnitude)
+        largest = max(largest, b)
+    # Subnormal numbers (exponent 0) have the unit of exponent 1.
+    high = max(largest >> 52, 1) - 1
+    return min(max(smallest >> 52, 1) - 1, high), high
+
+
+@jit
+def _add_gram(bits, units):
+    """Return digits of the sums of columns (3 each) and of products (5 for each pair).
+
+    In units of its smallest value a column has integers of 53 + 28 bits: three digits of 27, with
+    the sign of the value. A digit of a product is the sum of at most three products of digits, so
+    that those of 128 records can be added in int64; then they are cut in two (the last axis).
+    """
+    run = 1024
+    block = 128
+    d, n = bits.shape
+    parts = np.empty((3, d, run), np.int32)
+    totals = np.zeros((d, 3), np.int64)
+    digits = np.zeros((d * (d + 1) // 2, 5, 2), np.int64)
+    for start in range(0, n, run):
+        m = min(run, n - start)
+        for j in range(d):
+            column = bits[j, start : start + m]
+            _split(column, units[j], parts[0, j], parts[1, j], parts[2, j], totals[j])
+        for first in range(0, m, block):
+            some = slice(first, min(first + block, m))
+            pair = 0
+            for j in range(d):
+                x, y, z = parts[0, j, some], parts[1, j, some], parts[2, j, some]
+                for k in range(j, d):
+                    u, v, w = parts[0, k, some], parts[1, k, some], parts[2, k, some]
+                    _add_products(x, y, z, u, v, w, digits[pair])
+                    pair += 1
+    return totals, digits
+
+
+@jit
+def _split(bits, unit, low, middle, high, totals):
+    """Cut the values of a column into three digits, and add these up."""
+    digit = (np.int64(1) << 27) - 1
+    fraction = (np.int64(1) << 52) - 1
+    for i in range(len(bits)):
+        b = bits[i]
+        exponent = (b >> 52) & 2047
+        mantissa = (b & fraction) | ((np.int64(1) << 52) if exponent > 0 else np.int64(0))
+        shift = max(exponent, 1) - 1 - unit if mantissa > 0 else 0
+        lower = (mantissa & digit) << shift
+        upper = ((mantissa >> 27) << shift) + (lower >> 27)
+        sign = np.int64(1) if b >= 0 else np.int64(-1)
+        low[i] = sign * (lower & digit)
+        middle[i] = sign * (upper & digit)
+        high[i] = sign * (upper >> 27)
+    t0 = t1 = t2 = np.int64(0)
+    for i in range(len(bits)):
+        t0 += low[i]
+        t1 += middle[i]
+        t2 += high[i]
+    totals[0] += t0
+    totals[1] += t1
+    totals[2] += t2
+
+
+@jit
+def _add_products(x0, x1, x2, y0, y1, y2, digits):
+    """Add the digits of the products of two columns, of which these are the digits."""
+    s0 = s1 = s2 = s3 = s4 = np.int64(0)
+    for i in range(len(x0)):
+        a0, a1, a2 = np.int64(x0[i]), np.int64(x1[i]), np.int64(x2[i])
+        b0, b1, b2 = np.int64(y0[i]), np.int64(y1[i]), np.int64(y2[i])
+        s0 += a0 * b0
+        s1 += a0 * b1 + a1 * b0
+        s2 += a0 * b2 + a1 * b1 + a2 * b0
+        s3 += a1 * b2 + a2 * b1
+        s4 += a2 * b2
+    low = (np.int64(1) << 27) - 1
+    for place, digit in enumerate((s0, s1, s2, s3, s4)):
+        digits[place, 0] += digit & low
+        digits[place, 1] += digit >> 27
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of a line that is bent into an interval: narrow at the mean, wide far from it.
+
+    With z = (x - mean) / scale, cells have the same width in z / (1 + abs(z)), which lies between
+    -1 and 1. An outlier takes the last cell, and makes no other wider.
+    """
+
+    mean: float
+    scale: float
+
+    def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Count the values in each cell; NaN counts nowhere.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> counts = Grid(2.0, 1.0).count(np.array([2.0, 2.0, 1e300, np.nan]))
+        >>> counts[CELLS // 2], counts[-1], counts.sum()
+        (np.int64(2), np.int64(1), np.int64(3))
+        """
+        # A power of two brings the scale near 1: differences and ratios stay within float64.
+        power = math.ldexp(1.0, min(-math.frexp(self.scale)[1], 1000))
+        return _count(
+            np.ascontiguousarray(values), power, self.mean * power, 1 / (self.scale * power)
+        )
+
+
+def classes_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of 63 classes from those of the cells."""
+    return counts.reshape(_CLASSES, _CELLS_A_CLASS).sum(axis=1)
+
+
+def quantiles_of(counts: NDArray[np.int64], parts: int) -> NDArray[np.float64]:
+    """Return the z of the cells that hold the quantiles 1/parts, 2/parts, ...
+
+    The quantile p of n values is the one of rank p n, rounded up.
+    """
+    seen = np.cumsum(counts)
+    ranks = [-(-part * int(seen[-1]) // parts) for part in range(1, parts)]
+    steps = (np.searchsorted(seen, ranks) - CELLS // 2) / _STEPS
+    return steps / (1 - np.abs(steps))
+
+
+@jit
+def _count(values, power, mean, factor):
+    run = 1000
+    middle = CELLS // 2
+    counts = np.zeros(CELLS + 1, np.int64)
+    cells = np.empty(run, np.int64)
+    for start in range(0, len(values), run):
+        some = values[start : start + run]
+        for i in range(len(some)):
+            z = (some[i] * power - mean) * factor
+            step = min(int(_STEPS * (1 - 1 / (1 + abs(z))) + 0.5), middle)
+            cell = middle + step if z >= 0 else middle - step
+            cells[i] = cell if z == z else CELLS
+        for i in range(len(some)):
+            counts[cells[i]] += 1
+    return counts[:CELLS]

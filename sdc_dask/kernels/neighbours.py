@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.classes import mix
 from sdc_dask.kernels.live_index import unrolled
 
 _LEAF_SIZE = 8
@@ -77,8 +78,7 @@ def _distinct(points, bits, counts):
     for i in range(n):
         h = np.uint64(0x9E3779B97F4A7C15)
         for j in range(d):
-            h = (h ^ bits[i, j]) * np.uint64(0xFF51AFD7ED558CCD)
-            h ^= h >> np.uint64(32)
+            h = mix(h ^ bits[i, j])
         place = np.int64(h & np.uint64(size - 1))
         while True:
             other = table[place]
@@ -108,7 +108,7 @@ def search_tree(records: Records, weight: NDArray[np.float64]) -> SearchTree:
     Parameters
     ----------
     records : Records
-        At least one, finite.
+        Finite; there may be none.
     weight : ndarray of float64, shape (d,)
         What coordinates are multiplied by in a distance: boxes are cut where that is widest.
         Concerns the speed of the search alone.
@@ -122,45 +122,44 @@ def search_tree(records: Records, weight: NDArray[np.float64]) -> SearchTree:
 
 @jit
 def _build(point, count, weight):
-    """Cut at the median of the widest dimension, and move the records along."""
+    """Cut at the median of the widest dimension; move the records, and what counts them, along."""
     n, d = point.shape
     depth = 0
     while (n >> depth) > _LEAF_SIZE:
         depth += 1
     leaves = 1 << depth
-    nodes = 2 * leaves - 1
-    start = np.empty(nodes + 1, np.int64)
-    stop = np.empty(nodes + 1, np.int64)
-    box = np.empty((nodes, 2, d))
-    start[0] = 0
-    stop[0] = n
-    for node in range(leaves - 1):
-        a = start[node]
-        b = stop[node]
-        middle = (a + b) // 2
-        _select(point, count, _widest(point, weight, a, b), a, b - 1, middle)
-        start[2 * node + 1] = a
-        stop[2 * node + 1] = middle
-        start[2 * node + 2] = middle
-        stop[2 * node + 2] = b
-    first = np.empty(leaves + 1, np.int64)
-    for leaf in range(leaves):
-        node = leaves - 1 + leaf
-        first[leaf] = start[node]
+    first_leaf = leaves - 1
+    box = np.empty((2 * leaves - 1, 2, d))
+    start = np.empty(leaves + 1, np.int64)
+    start[leaves] = n
+    # Depth first: the records of a small node stay in the cache until its leaves are made.
+    stack = np.empty((depth + 1, 3), np.int64)
+    stack[0] = 0, 0, n
+    size = 1
+    while size > 0:
+        size -= 1
+        node, a, b = stack[size]
+        while node < first_leaf:
+            middle = (a + b) // 2
+            _select(point, count, _widest(point, weight, a, b), a, b - 1, middle)
+            node = 2 * node + 1
+            stack[size] = node + 1, middle, b
+            size += 1
+            b = middle
+        start[node - first_leaf] = a
         for j in range(d):
-            low = point[start[node], j]
-            high = low
-            for i in range(start[node] + 1, stop[node]):
+            low = np.inf  # without records, the box is at an infinite distance of everything
+            high = -np.inf
+            for i in range(a, b):
                 low = min(low, point[i, j])
                 high = max(high, point[i, j])
             box[node, 0, j] = low
             box[node, 1, j] = high
-    first[leaves] = n
     for node in range(leaves - 2, -1, -1):
         for j in range(d):
             box[node, 0, j] = min(box[2 * node + 1, 0, j], box[2 * node + 2, 0, j])
             box[node, 1, j] = max(box[2 * node + 1, 1, j], box[2 * node + 2, 1, j])
-    return first, box, point, count
+    return start, box, point, count
 
 
 @jit
@@ -215,6 +214,43 @@ def _pivot(point, j, a, b):
     y = point[(a + b) // 2, j]
     z = point[b, j]
     return max(min(x, y), min(max(x, y), z))
+
+
+def whiten(points: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the points L^-1 x, of which the Euclidean is the Mahalanobis distance of points x.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (n, d), C order
+        The points x.
+    factor : ndarray of float64, shape (d, d)
+        The lower triangular matrix L of a covariance matrix L L^T.
+
+    Notes
+    -----
+    Matrix products of a library would be faster, but round the same record differently in arrays
+    of different length: equal records would no longer be equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whiten(np.array([[2.0, 5.0]]), np.array([[2.0, 0.0], [1.0, 4.0]]))
+    array([[1., 1.]])
+    """
+    return _whiten(points, factor)
+
+
+@jit
+def _whiten(points, factor):
+    n, d = points.shape
+    out = np.empty((n, d))
+    for i in range(n):
+        for j in range(d):
+            rest = points[i, j]
+            for k in range(j):
+                rest -= factor[j, k] * out[i, k]
+            out[i, j] = rest / factor[j, j]
+    return out
 
 
 def squared_distances(
@@ -278,20 +314,23 @@ def count_ties(
     >>> count_ties(tree, np.array([[5.0], [5.0], [0.0]]), np.array([1.0, 16.0, 1.0]), weight)
     array([ 3, -1,  0])
     """
-    return _count_ties(unrolled(points.shape[1]), tree, points, squares, weight)
+    # In the order of a tree of their own, points that follow each other meet the same nodes of the
+    # tree of records, which are in the cache.
+    _, _, sorted_points, rows = _build(points.copy(), np.arange(len(points)), weight)
+    return _count_ties(unrolled(points.shape[1]), tree, sorted_points, rows, squares, weight)
 
 
 @jit
-def _count_ties(dims, tree, points, squares, weight):
-    m = points.shape[0]
-    out = np.empty(m, np.int64)
+def _count_ties(dims, tree, points, rows, squares, weight):
+    out = np.empty(len(rows), np.int64)
     first_leaf = len(tree.start) - 2
     depth = 0
     while ((first_leaf + 1) >> depth) > 0:
         depth += 1
     stack = np.empty(depth + 1, np.int64)
-    for i in range(m):
-        out[i] = _ties(dims, tree, first_leaf, points[i], squares[i], weight, stack)
+    for i in range(len(rows)):
+        row = rows[i]
+        out[row] = _ties(dims, tree, first_leaf, points[i], squares[row], weight, stack)
     return out
 
 

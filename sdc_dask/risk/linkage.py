@@ -22,7 +22,7 @@ Names = tuple[Hashable, ...]
 class Linkage(Result):
     """How many original records an intruder linked to their masked versions."""
 
-    attack: str = field(metadata={"note": "how records were linked"})
+    attack: str = field(metadata={"note": ""})
     columns: int = field(metadata={"note": "columns that the intruder knows"})
     tried: int = field(metadata={"note": "original records that were linked"})
     correct: float = field(metadata={"note": "right links; one among t equal ones counts 1/t"})
@@ -68,7 +68,7 @@ def of_ties(
     --------
     >>> of_ties("guess", 2, {0: 60, 1: 30, 2: 10}, population=100, note="all records were tried")
     Linkage
-      attack     guess                 how records were linked
+      attack     guess
       columns    2                     columns that the intruder knows
       tried      100                   original records that were linked
       correct    35                    right links; one among t equal ones counts 1/t
@@ -187,6 +187,8 @@ def _names(value: Any, what: str) -> Names:
     if isinstance(value, str) or not isinstance(value, (list, tuple, pd.Index)):
         raise TypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
     names = tuple(value)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise TypeError(f"{what} must be a list of single columns, received a list of lists.")
     if not names:
         raise ValueError(f"{what} is empty: name the columns that an intruder knows.")
     if len(set(names)) < len(names):

@@ -1,0 +1,368 @@
+"""In which columns records agree: counted for all pairs at once, and told apart by EM.
+
+Which columns of a pair agree is its pattern, a number with bit j set if column j agrees. The
+masked records that agree with a known record in a set of columns, and maybe in others, are those
+with the same values in it: one walk through an index of the known records' values counts them for
+every known record and every set, and inclusion and exclusion leave those that agree in no other
+column. No pair is formed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.classes import mix
+
+SMALLEST = 1e-12  # no estimate of a probability is nearer to 0 or 1
+_ROWS = 512  # so many masked records stay in the cache while known records pass by
+
+
+class Index(NamedTuple):
+    """Sets of values that known records have in sets of columns, as nodes of a tree.
+
+    A node's parent lacks the value of its last column; node 0 is the root, the empty set.
+    """
+
+    bits: NDArray[np.int64]  # (d, slots): values of a column, a hash table each
+    codes: NDArray[np.int32]  # (d, slots): numbers of these values, -1 in a free slot
+    steps: NDArray[np.int64]  # parent times the number of values plus value, a hash table
+    nodes: NDArray[np.int32]  # the nodes that steps lead to, -1 in a free slot
+    values: int  # different values in all columns
+    size: int  # nodes
+
+
+def index_records(records: NDArray[np.float64]) -> tuple[Index, NDArray[np.int32]]:
+    """Index records by their values in every set of columns.
+
+    Parameters
+    ----------
+    records : ndarray of float64, shape (q, d)
+        Known records, without NaN.
+
+    Returns
+    -------
+    Index
+    ndarray of int32, shape (q, 2**d)
+        The node of every record for every set of columns, a number with bit j set for column j.
+    """
+    bits, codes, of_cells, values = _number_cells(_bits(records))
+    steps, nodes, of_records, size = _grow(of_cells, values)
+    return Index(bits, codes, steps, nodes, values, size), of_records
+
+
+def count_nodes(index: Index, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count the rows that have the values of each node; NaN is no value of any."""
+    return _walk(index, _bits(rows))
+
+
+def _bits(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    # Adding 0.0 makes a negative zero positive: they are equal, and their bits are not.
+    return np.ascontiguousarray(values + 0.0).view(np.int64)
+
+
+@jit
+def _slot(keys, numbers, key):
+    """Return the slot of a key in a hash table, or the free slot where it belongs."""
+    last = np.uint64(len(keys) - 1)
+    slot = np.int64(mix(np.uint64(key)) & last)
+    while numbers[slot] >= 0 and keys[slot] != key:
+        slot = (slot + 1) & np.int64(last)
+    return slot
+
+
+@jit
+def _number_cells(cells):
+    """Give numbers to the different values of all columns."""
+    q, d = cells.shape
+    slots = 2
+    while slots < 2 * q:
+        slots *= 2
+    bits = np.zeros((d, slots), np.int64)
+    codes = np.full((d, slots), -1, np.int32)
+    of_cells = np.empty((q, d), np.int32)
+    values = 0
+    for j in range(d):
+        for i in range(q):
+            slot = _slot(bits[j], codes[j], cells[i, j])
+            if codes[j, slot] < 0:
+                bits[j, slot] = cells[i, j]
+                codes[j, slot] = values
+                values += 1
+            of_cells[i, j] = codes[j, slot]
+    return bits, codes, of_cells, values
+
+
+@jit
+def _grow(of_cells, values):
+    """Make the nodes of records, in the order of records."""
+    q, d = of_cells.shape
+    steps = np.zeros(1024, np.int64)
+    nodes = np.full(1024, -1, np.int32)
+    of_records = np.zeros((q, 1 << d), np.int32)
+    size = 1
+    for i in range(q):
+        for j in range(d):
+            for columns in range(1 << j):
+                step = np.int64(of_records[i, columns]) * values + of_cells[i, j]
+                slot = _slot(steps, nodes, step)
+                if nodes[slot] < 0:
+                    steps[slot] = step
+                    nodes[slot] = size
+                    size += 1
+                of_records[i, columns | (1 << j)] = nodes[slot]
+                if 2 * size > len(steps):
+                    steps, nodes = _double(steps, nodes)
+    return steps, nodes, of_records, size
+
+
+@jit
+def _double(steps, nodes):
+    more_steps = np.zeros(2 * len(steps), np.int64)
+    more_nodes = np.full(2 * len(steps), -1, np.int32)
+    for slot in range(len(steps)):
+        if nodes[slot] >= 0:
+            place = _slot(more_steps, more_nodes, steps[slot])
+            more_steps[place] = steps[slot]
+            more_nodes[place] = nodes[slot]
+    return more_steps, more_nodes
+
+
+@jit
+def _walk(index, cells):
+    bits, codes, steps, nodes, values, size = index
+    n, d = cells.shape
+    counts = np.zeros(size, np.int64)
+    reached = np.zeros(1 << d, np.int32)
+    for i in range(n):
+        # reached[0] is the root. Every node that was reached is left once more by each column
+        # that follows, so that all sets of columns are tried, but none that has no node.
+        some = 1
+        for j in range(d):
+            slot = _slot(bits[j], codes[j], cells[i, j])
+            if codes[j, slot] < 0:
+                continue
+            for r in range(some):
+                step = np.int64(reached[r]) * values + codes[j, slot]
+                node = nodes[_slot(steps, nodes, step)]
+                if node >= 0:
+                    reached[some] = node
+                    some += 1
+        for r in range(some):
+            counts[reached[r]] += 1
+    return counts
+
+
+@jit
+def patterns_of_nodes(of_records, counts):
+    """Count rows by pattern for every known record.
+
+    Parameters
+    ----------
+    of_records : ndarray of int32, shape (q, 2**d)
+        As of :func:`index_records`.
+    counts : ndarray of int64
+        Rows by node: those that agree in a set of columns, and maybe in others.
+
+    Returns
+    -------
+    ndarray of int64, shape (q, 2**d)
+        Rows that agree in a set of columns, and in no other.
+    """
+    q, patterns = of_records.shape
+    exact = np.empty((q, patterns), np.int64)
+    for i in range(q):
+        for columns in range(patterns):
+            exact[i, columns] = counts[of_records[i, columns]]
+        bit = 1
+        while bit < patterns:
+            for columns in range(patterns):
+                if not columns & bit:
+                    exact[i, columns] -= exact[i, columns | bit]
+            bit *= 2
+    return exact
+
+
+@jit
+def patterns_within(records, rows, reach):
+    """Count rows by pattern for every known record, all pairs one by one.
+
+    Parameters
+    ----------
+    records : ndarray of float64, shape (q, d)
+        Known records.
+    rows : ndarray of float64, shape (n, d)
+        Masked records.
+    reach : ndarray of float64, shape (d,)
+        Values agree if they are at most so far apart. NaN agrees with nothing.
+
+    Returns
+    -------
+    ndarray of int64, shape (q, 2**d)
+    """
+    q, d = records.shape
+    n = len(rows)
+    exact = np.zeros((q, 1 << d), np.int64)
+    patterns = np.empty(_ROWS, np.int32)
+    for begin in range(0, n, _ROWS):
+        # Column by column, so that several rows are compared in one instruction.
+        some = rows[begin : begin + _ROWS].T.copy()
+        size = some.shape[1]
+        for i in range(q):
+            patterns[:size] = 0
+            for j in range(d):
+                value, near, bit = records[i, j], reach[j], np.int32(1 << j)
+                for row in range(size):
+                    patterns[row] |= bit if abs(value - some[j, row]) <= near else np.int32(0)
+            for row in range(size):
+                exact[i, patterns[row]] += 1
+    return exact
+
+
+@jit
+def pattern_of_pairs(first, second, reach):
+    """Return the pattern of every record of one array with that in the same row of another."""
+    n, d = first.shape
+    patterns = np.zeros(n, np.int64)
+    for i in range(n):
+        for j in range(d):
+            patterns[i] |= np.int64(abs(first[i, j] - second[i, j]) <= reach[j]) << j
+    return patterns
+
+
+@jit
+def fit_mixture(agrees, share, m, u, prior, tolerance, steps):
+    """Tell matches from other pairs by EM, columns being independent within both.
+
+    EM is slow where classes are hard to tell apart. After every two steps, it leaps ahead in their
+    direction (Varadhan and Roland, "Simple and globally convergent methods for accelerating the
+    convergence of any EM algorithm", 2008, scheme S3), unless that would lower the likelihood.
+
+    Parameters
+    ----------
+    agrees : ndarray of bool, shape (p, d)
+        Patterns that occur.
+    share : ndarray of float64, shape (p,)
+        Of all pairs; the sum is 1.
+    m, u : ndarray of float64, shape (d,)
+        Start: the probability that a column agrees if a pair matches, and if it does not.
+    prior : float
+        Start: the probability that a pair matches.
+    tolerance : float
+        It ends when a step of EM changes no estimate by more: m absolutely, the prior relatively,
+        and u relatively to the sum of both, for what is much rarer than matches hardly matters.
+    steps : int
+        It ends after so many steps of EM.
+
+    Returns
+    -------
+    m, u : ndarray of float64, shape (d,)
+    prior : float
+    likelihood : ndarray of float64
+        The mean log-likelihood of a pair before every step, without leaps that were taken back. It
+        never falls, but for rounding.
+    steps : int
+        How many steps were taken.
+    converged : bool
+    """
+    d = len(m)
+    likelihood = np.empty(steps)
+    here = np.concatenate((m, u, np.array([prior])))
+    next_likelihood, there = _step(agrees, share, here)
+    taken = 1
+    size = 0
+    farthest = 4.0  # leaps grow as long as they succeed
+    while True:
+        likelihood[size] = next_likelihood
+        size += 1
+        if taken >= steps or _distance(here, there) <= tolerance:
+            break
+        leap_from = here
+        here = there
+        next_likelihood, there = _step(agrees, share, here)
+        likelihood[size] = next_likelihood
+        size += 1
+        taken += 1
+        if taken >= steps or _distance(here, there) <= tolerance:
+            break
+        leap, length = _leap(leap_from, here, there, farthest)
+        leap_likelihood, after_leap = _step(agrees, share, leap)
+        taken += 1
+        if leap_likelihood >= next_likelihood:
+            here, there, next_likelihood = leap, after_leap, leap_likelihood
+            if length == farthest:
+                farthest *= 4
+        elif taken < steps:
+            farthest = max(1.0, length / 4)
+            here = there
+            next_likelihood, there = _step(agrees, share, here)
+            taken += 1
+        else:
+            break
+    converged = _distance(here, there) <= tolerance
+    return there[:d], there[d : 2 * d], there[2 * d], likelihood[:size], taken, converged
+
+
+@jit
+def _step(agrees, share, estimates):
+    """Return the likelihood of estimates (m, u, prior) and what a step of EM makes of them."""
+    p, d = agrees.shape
+    yes, no = np.log(estimates), np.log1p(-estimates)
+    new = np.zeros(2 * d + 1)
+    others = 0.0
+    likelihood = 0.0
+    for i in range(p):
+        match = yes[2 * d]
+        other = no[2 * d]
+        for j in range(d):
+            match += yes[j] if agrees[i, j] else no[j]
+            other += yes[d + j] if agrees[i, j] else no[d + j]
+        top = max(match, other)
+        either = top + np.log(np.exp(match - top) + np.exp(other - top))
+        likelihood += share[i] * either
+        match = share[i] * np.exp(match - either)
+        other = share[i] * np.exp(other - either)
+        new[2 * d] += match
+        others += other
+        for j in range(d):
+            if agrees[i, j]:
+                new[j] += match
+                new[d + j] += other
+    for j in range(d):
+        new[j] /= new[2 * d]
+        new[d + j] /= others
+    new[2 * d] /= new[2 * d] + others
+    return likelihood, np.minimum(np.maximum(new, SMALLEST), 1 - SMALLEST)
+
+
+@jit
+def _distance(old, new):
+    """Return the largest change of an estimate, as fit_mixture measures it."""
+    d = len(old) // 2
+    prior = old[2 * d]
+    change = abs(new[2 * d] - prior) / prior
+    for j in range(d):
+        change = max(
+            change, abs(new[j] - old[j]), abs(new[d + j] - old[d + j]) / (old[d + j] + prior)
+        )
+    return change
+
+
+@jit
+def _leap(first, second, third, farthest):
+    """Return where two steps lead if they go on, in log-odds, which have no ends, and how far."""
+    a, b, c = (
+        np.log(first) - np.log1p(-first),
+        np.log(second) - np.log1p(-second),
+        np.log(third) - np.log1p(-third),
+    )
+    step = b - a
+    bend = c - b - step
+    bent = np.sum(bend * bend)
+    length = np.sqrt(np.sum(step * step) / bent) if bent > 0 else 1.0
+    length = min(max(length, 1.0), farthest)
+    odds = a + 2 * length * step + length * length * bend
+    return np.minimum(np.maximum(1 / (1 + np.exp(-odds)), SMALLEST), 1 - SMALLEST), length

@@ -1,0 +1,414 @@
+"""Distance-based record linkage: an intruder links what is known to the nearest masked record."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+import pandas as pd
+from dask.delayed import delayed
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from sdc_dask import arguments
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, is_dask, map_partitions, map_reduce, merge_tree
+from sdc_dask.engine.moments import co_moments
+from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
+from sdc_dask.engine.scan import Scan, scan
+from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.kernels.neighbours import (
+    Records,
+    SearchTree,
+    count_ties,
+    distinct,
+    search_tree,
+    squared_distances,
+    whiten,
+)
+from sdc_dask.risk.linkage import Linkage, of_ties
+
+MOST_DISTINCT = 20_000_000  # masked records in the memory of every worker: 1 GB of five columns
+MOST_ASSIGNED = 5_000  # records: the matrix of their distances takes 200 MB
+
+_LARGEST = 1e150  # squares of larger numbers may exceed float64
+# A column is taken for a linear function of others if they leave so little of its variance.
+_LEAST_VARIANCE = 1e-9
+
+Columns = list[Hashable]
+Frames = tuple[Frame, Frame]  # original and masked
+Array = NDArray[np.float64]
+
+
+def distance_linkage(
+    original: Frame,
+    masked: Frame,
+    columns: Sequence[Hashable],
+    *,
+    distance: str = "euclidean",
+    standardize: bool = True,
+    sample: int | None = None,
+    random_state: int | None = None,
+    assignment: bool = False,
+) -> Linkage:
+    """Link original records to the nearest masked ones, and count how often that is right.
+
+    The intruder knows the original values of `columns`. A link is right if no masked record is
+    nearer to the original one than its own masked version; if t masked records are equally near,
+    that one among them, the intruder has to guess, and the link counts 1/t.
+
+    Parameters
+    ----------
+    original, masked : pandas or Dask DataFrame
+        Both of one kind, with the same rows in the same order and partitions.
+    columns : list
+        Numeric columns that the intruder knows.
+    distance : {"euclidean", "mahalanobis"}, default "euclidean"
+        "mahalanobis" takes into account how columns go together in the original, by its
+        covariance matrix. Columns must not be linear functions of each other.
+    standardize : bool, default True
+        Measure Euclidean distances in units of the columns' deviations, otherwise in the units
+        of the columns. The Mahalanobis distance does not depend on units.
+    sample : int, optional
+        Try so many original records, drawn at random, against all masked ones. By default all
+        are tried: then no more than 20 million different masked records may occur, which every
+        worker holds in memory.
+    random_state : int, optional
+        Of `sample`: the same number draws the same records from every partitioning. By default
+        it is drawn afresh.
+    assignment : bool, default False
+        Link every masked record exactly once, such that the sum of all squared distances is as
+        small as possible. For 5,000 records at most, all of which are tried.
+
+    Returns
+    -------
+    Linkage
+
+    Notes
+    -----
+    Both frames are measured in units of the original's population deviations; constant columns
+    have the unit 1. J. Nin standardizes each of them by its own, which weakens the attack where
+    masking changes means or deviations: then a record that was not masked at all is no longer
+    nearest to itself.
+
+    Squared distances are sums of ((masked - original) / deviation)^2, computed in float64 in the
+    order of the columns, and compared exactly: equal masked records are equally near, and so are
+    whole numbers as far above as below. The search is exact, too. It uses a k-d tree, which is
+    fast for few columns; beyond ten or so, most of the records have to be looked at. Partitions,
+    threads and workers do not change the result.
+
+    A Dask frame of masked records is read twice, as is that of original ones, three times for the
+    Mahalanobis distance. If masking them takes long, write them or call ``persist`` first.
+
+    Of a one-to-one assignment, which equal masked record a link goes to is left to chance as
+    above. Where several assignments have the same sum otherwise, it depends on the order of rows.
+
+    References
+    ----------
+    D. Pagliuca, G. Seri, "Some results of individual ranking method on the system of enterprise
+    accounts annual survey", Esprit SDC Project, 1999. J. Nin, *Contributions to Record Linkage for
+    Disclosure Risk Assessment*, doctoral thesis, Universitat Autònoma de Barcelona, section 2.3.1.
+
+    Examples
+    --------
+    >>> import pandas as pd, sdc_dask
+    >>> from sdc_dask.risk.distance_linkage import distance_linkage
+    >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "rooms": [2, 1, 5, 4, 1, 3]})
+    >>> masked = df.sdc.microaggregate(["age", "rooms"], k=3)
+    >>> distance_linkage(df, masked, ["age", "rooms"])
+    """
+    names = list(
+        arguments.compared_columns(original, masked, arguments.name_list(columns, "columns"))
+    )
+    _check_arguments(distance, standardize, sample, random_state, assignment)
+    frames = pair_frames(original, masked, names)
+    found = scan(frames[0], names, [])
+    if found.n == 0:
+        raise ValueError("the frames have no records: there is nothing to link.")
+    found.check()
+    space = _space(frames[0], names, found, distance, standardize)
+    attack = f"{distance} distance"
+    if distance == "euclidean" and standardize:
+        attack = f"standardized {attack}"
+    if assignment:
+        ties = _assigned(frames, names, space, found.n)
+        attack += ", one to one"
+    elif sample is None or sample >= found.n:
+        ties = _all_linked(frames, names, space)
+    else:
+        ties = _sample_linked(frames, names, space, found.rows, sample, random_state)
+    tried = sum(ties.values())
+    note = "all records were tried"
+    if tried < found.n:
+        note = f"a random sample of {found.n:,} records was tried"
+    return of_ties(attack, len(names), ties, found.n, note)
+
+
+def _check_arguments(
+    distance: Any, standardize: Any, sample: Any, random_state: Any, assignment: Any
+) -> None:
+    arguments.one_of(distance, "distance", ["euclidean", "mahalanobis"])
+    if not arguments.flag(standardize, "standardize") and distance == "mahalanobis":
+        raise ValueError(
+            "standardize has no meaning with distance='mahalanobis', which does not depend on "
+            "units: leave it out."
+        )
+    arguments.flag(assignment, "assignment")
+    if sample is not None:
+        arguments.whole_number(sample, "sample", 1)
+        if assignment:
+            raise ValueError(
+                "sample has no meaning with assignment=True, which links all records: leave one "
+                "of them out."
+            )
+    elif random_state is not None:
+        raise ValueError(
+            "random_state has a meaning with sample alone: nothing is drawn if all records are "
+            "tried."
+        )
+
+
+# Where distances are measured
+
+
+@dataclass(frozen=True)
+class Space:
+    """From values to points. Their weighted Euclidean distance is that of the intruder."""
+
+    coordinates: Coordinates
+    factor: Array | None  # of the correlation matrix, for the Mahalanobis distance
+
+    @property
+    def weight(self) -> Array:
+        """What differences of coordinates are multiplied by."""
+        scale = self.coordinates.scale
+        return 1 / scale if self.factor is None else np.ones_like(scale)
+
+    def points(self, values: Array) -> Array:
+        """Return the points of finite values. Equal records become equal points, bit by bit."""
+        if self.factor is None:
+            return self.coordinates.shrink(values)
+        return whiten(self.coordinates.points(values), self.factor)
+
+    def masked_points(self, values: Array, columns: Columns) -> Array:
+        """Return the points of masked values, which may lie anywhere."""
+        for j, column in enumerate(columns):
+            for count, what in (
+                (int(np.isnan(values[:, j]).sum()), "missing cells"),
+                (int(np.isinf(values[:, j]).sum()), "infinite values"),
+            ):
+                if count:
+                    raise ValueError(
+                        f"column {column!r} of the masked frame has {count} {what} in a partition: "
+                        "their distance is not a number. Replace them, or drop those records from "
+                        "both frames."
+                    )
+        with np.errstate(over="ignore"):
+            points = self.points(values)
+            if not np.all(np.abs(points * self.weight) < _LARGEST):
+                raise ValueError(
+                    "masked values lie so far from the original ones that their distance exceeds "
+                    "float64: look for wrong values in the masked frame, or leave columns out."
+                )
+        return points
+
+    def pairs(self, original: Array, masked: Array, columns: Columns) -> tuple[Array, Array]:
+        """Return the points of original and of masked records."""
+        return self.points(original), self.masked_points(masked, columns)
+
+
+def _space(
+    original: Frame, columns: Columns, found: Scan, distance: str, standardize: bool
+) -> Space:
+    coordinates = found.coordinates(columns, standardize=standardize)
+    if distance == "euclidean":
+        return Space(coordinates, None)
+    return Space(coordinates, _cholesky(co_moments(original, columns).correlation(), columns))
+
+
+def _cholesky(correlation: Array, columns: Columns) -> Array:
+    """Return the lower triangular L with L L^T = correlation, or say which columns have none."""
+    d = len(columns)
+    factor = np.zeros((d, d))
+    dependent = []
+    for j in range(d):
+        # What the columns before leave of the variance of this one.
+        rest = correlation[j, j] - math.fsum(factor[j, :j] ** 2)
+        if rest < _LEAST_VARIANCE:
+            dependent.append(columns[j])
+            continue
+        factor[j, j] = math.sqrt(rest)
+        for i in range(j + 1, d):
+            product = math.fsum(factor[i, :j] * factor[j, :j])
+            factor[i, j] = (correlation[i, j] - product) / factor[j, j]
+    if dependent:
+        listed = ", ".join(repr(column) for column in dependent)
+        raise ValueError(
+            f"columns are linear functions of those before them: {listed}. Their covariance matrix "
+            "has no inverse, and there is no Mahalanobis distance: leave them out, for they tell "
+            "the intruder nothing new, or use distance='euclidean'."
+        )
+    return factor
+
+
+# All records
+
+
+def _all_linked(frames: Frames, columns: Columns, space: Space) -> Counter[int]:
+    """Link all records with one tree over all different masked ones."""
+    records = _keep(frames[1:], _records, _merge_records, columns, space)
+    build = delayed(search_tree, pure=False) if is_dask(frames[1]) else search_tree
+    tree = build(records, space.weight)
+    return map_reduce(frames, _link, _merge_counters, columns, space, tree)
+
+
+def _records(part: pd.DataFrame, _number: int, columns: Columns, space: Space) -> Records:
+    return distinct(space.masked_points(to_float(part, columns), columns))
+
+
+def _merge_records(parts: list[Records]) -> Records:
+    merged = parts[0]
+    if len(parts) > 1:
+        merged = distinct(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    if len(merged.points) > MOST_DISTINCT:
+        raise ValueError(
+            f"there are more than {MOST_DISTINCT:,} different masked records, too many to hold in "
+            "the memory of every worker: pass sample=10_000 to try a random sample of the original "
+            "records against all of them."
+        )
+    return merged
+
+
+def _link(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    columns: Columns,
+    space: Space,
+    tree: SearchTree,
+) -> Counter[int]:
+    old, new = space.pairs(*pair_values(original, masked, number, columns), columns)
+    squares = squared_distances(old, new, space.weight)
+    return _count(count_ties(tree, old, squares, space.weight))
+
+
+# A sample of the records
+
+
+def _sample_linked(
+    frames: Frames,
+    columns: Columns,
+    space: Space,
+    rows: Sequence[int],
+    sample: int,
+    random_state: int | None,
+) -> Counter[int]:
+    """Link some records with a tree over the masked ones of every partition in turn.
+
+    A record is linked rightly if no partition has a nearer masked one than its own. That one is
+    looked up first, so that a search needs to go no farther.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(arguments.entropy(random_state)))
+    drawn = np.sort(rng.choice(sum(rows), sample, replace=False, shuffle=False))
+    begin = np.concatenate([[0], np.cumsum(rows)])
+    local = [
+        drawn[slice(*np.searchsorted(drawn, (begin[p], begin[p + 1])))] - begin[p]
+        for p in range(len(rows))
+    ]
+    sampled = _keep(frames, _draw, _merge_drawn, columns, space, local)
+    ties = map_reduce(frames[1], _search, _merge_ties, columns, space, sampled)
+    return _count(ties)
+
+
+Drawn = tuple[Array, Array]  # points of original records, squared distances to their masked ones
+
+
+def _draw(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    columns: Columns,
+    space: Space,
+    local: list[NDArray[np.int64]],
+) -> Drawn:
+    original, masked = (each.iloc[local[number]] for each in pair_parts(original, masked, number))
+    old, new = space.pairs(*pair_values(original, masked, number, columns), columns)
+    return old, squared_distances(old, new, space.weight)
+
+
+def _merge_drawn(parts: list[Drawn]) -> Drawn:
+    points, squares = zip(*parts, strict=True)
+    return np.concatenate(points), np.concatenate(squares)
+
+
+def _search(
+    part: pd.DataFrame, number: int, columns: Columns, space: Space, sampled: Drawn
+) -> NDArray[np.int64]:
+    tree = search_tree(_records(part, number, columns, space), space.weight)
+    return count_ties(tree, *sampled, space.weight)
+
+
+def _merge_ties(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.where(np.min(parts, axis=0) < 0, -1, np.sum(parts, axis=0))
+
+
+# One to one
+
+
+def _assigned(frames: Frames, columns: Columns, space: Space, n: int) -> Counter[int]:
+    """Link every record to another one, at the smallest sum of squared distances."""
+    if n > MOST_ASSIGNED:
+        raise ValueError(
+            f"assignment=True is for {MOST_ASSIGNED:,} records at most, received {n:,}: its time "
+            "grows with the cube of their number. Leave it out, or link some of the records."
+        )
+    old, new = map_reduce(frames, _points, _merge_drawn, columns, space)
+    squares = np.zeros((n, n))
+    for j, weight in enumerate(space.weight):
+        squares += ((new[:, j] - old[:, j, None]) * weight) ** 2
+    _, linked = linear_sum_assignment(squares)
+    _, kind, counts = np.unique(new, axis=0, return_inverse=True, return_counts=True)
+    # Equal masked records could change places: each of them is as likely to be the right one.
+    return _count(np.where(kind[linked] == kind, counts[kind], -1))
+
+
+def _points(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: Columns, space: Space
+) -> tuple[Array, Array]:
+    return space.pairs(*pair_values(original, masked, number, columns), columns)
+
+
+# What they share
+
+
+def _keep(
+    frames: Sequence[Frame],
+    chunk: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    *args: Any,
+) -> Any:
+    """Run map_reduce, and leave a result that later tasks need on the cluster, if there is one."""
+    if not is_dask(frames[0]):
+        return map_reduce(frames, chunk, merge, *args)
+    return dask.persist(merge_tree(map_partitions(frames, chunk, *args), merge))[0]
+
+
+def _count(ties: NDArray[np.int64]) -> Counter[int]:
+    """Count records by the number of masked ones that they were linked to; by 0 the wrong links."""
+    found, records = np.unique(ties, return_counts=True)
+    if 0 in found:
+        # The masked version of a record is at its own distance, and so is found at least.
+        raise ValueError(
+            "the masked frame had other values when it was read again: write it, or call "
+            "persist, and compare that."
+        )
+    return Counter(dict(zip(np.maximum(found, 0).tolist(), records.tolist(), strict=True)))
+
+
+def _merge_counters(parts: list[Counter[int]]) -> Counter[int]:
+    return sum(parts, Counter())

@@ -1,0 +1,536 @@
+"""Information loss: how far statistics of masked data are from those of the original.
+
+IL1 to IL5 compare values, means, covariances, variances and correlations; their mean is IL. Others
+compare distributions, column by column, and the coefficients of a regression.
+
+References
+----------
+J. Domingo-Ferrer, V. Torra, "A quantitative comparison of disclosure control methods for
+microdata", in: Confidentiality, Disclosure and Data Access, North-Holland, 2001. J. Nin,
+*Contributions to Record Linkage for Disclosure Risk Assessment*, doctoral thesis, Universitat
+Autònoma de Barcelona, section 2.5.1. J. M. Mateo-Sanz, J. Domingo-Ferrer, F. Sebé, "Probabilistic
+information loss measures in confidentiality protection of continuous microdata", Data Mining and
+Knowledge Discovery 11 (2005).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.moments import CoMoments, co_moments_of
+from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
+from sdc_dask.kernels.differences import (
+    CELLS,
+    Differences,
+    Grid,
+    classes_of,
+    differences,
+    quantiles_of,
+)
+from sdc_dask.results import Result
+
+_PARTS = 20  # quantiles 5%, 10%, ..., 95%
+_UNIT = 1074  # exact sums count units of 2**-1074
+_RUN = 2**17  # records that are read at once: what they are turned into stays in caches
+_MORE = 64  # bits that roots have more than the integers that they are divided by or from
+# A column of a regression follows from others if they leave this share of its variance, or less.
+_COLLINEAR = Fraction(1, 10**14)
+_INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True)
+class ColumnLoss:
+    """What became of one column. Shifts are in units of the original's deviation.
+
+    A shift is None if the original is constant and the shift is not 0.
+    """
+
+    il1: float | None
+    unchanged: float
+    mean: float
+    masked_mean: float
+    mean_shift: float | None
+    deviation: float
+    masked_deviation: float
+    deviation_shift: float | None
+    quantile_shift: float | None
+    hellinger: float
+
+
+@dataclass(frozen=True, repr=False)
+class InformationLoss(Result):
+    """How much masking has changed, in values, in statistics and in distributions.
+
+    A figure is None if no term of it is defined. `columns` has the figures of each column,
+    :meth:`by_column` shows them. `coefficients` has, for a regression, the coefficients of the
+    original and of the masked frame and the standard errors of the former.
+    """
+
+    il: float = field(metadata={"note": "100 times the mean of il1 to il5: lower is better"})
+    il1: float | None = field(metadata={"note": "mean relative difference of values"})
+    il2: float | None = field(metadata={"note": "... of means"})
+    il3: float | None = field(metadata={"note": "... of covariances, with variances"})
+    il4: float | None = field(metadata={"note": "... of variances"})
+    il5: float = field(metadata={"note": "mean difference of correlations"})
+    il1_scaled: float | None = field(
+        metadata={"note": "mean difference in deviations times root 2: lower is better"}
+    )
+    quantiles: float | None = field(
+        metadata={"note": "largest shift of a quantile, in deviations: lower is better"}
+    )
+    hellinger: float = field(
+        metadata={"note": "mean distance of distributions: 0 the same, 1 disjoint"}
+    )
+    unchanged: float = field(metadata={"note": "share of cells that kept their value"})
+    regression: float | None = field(
+        metadata={"note": "mean shift of coefficients, in standard errors: lower is better"}
+    )
+    rows: int = field(metadata={"note": "records"})
+    zeros: int = field(metadata={"note": "cells left out of il1: 0 became another number"})
+    undefined: int = field(
+        metadata={"note": "left out of il2 to il4: means, (co)variances that were 0"}
+    )
+    constant: int = field(
+        metadata={"note": "left out of il1_scaled: constant columns that changed"}
+    )
+    columns: dict[Hashable, ColumnLoss]
+    coefficients: dict[str, dict[Hashable, float]]
+
+    def by_column(self) -> pd.DataFrame:
+        """Return the figures of the columns, a row for each.
+
+        ``il1`` is the mean relative difference, ``unchanged`` the share of cells that kept their
+        value. ``mean_shift``, ``deviation_shift`` and ``quantile_shift`` are how far the mean, the
+        deviation and that quantile of 5%, 10%, ..., 95% which moved most have moved, in units of
+        the original's deviation; the first two have a sign. ``hellinger`` is the distance of the
+        distributions. Deviations are those of populations.
+        """
+        index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
+        rows = [asdict(column) for column in self.columns.values()]
+        return pd.DataFrame(rows, index=index, dtype="float64")
+
+    def __repr__(self) -> str:
+        # The last two fields are tables.
+        lines = super().__repr__().split("\n  columns ")[0]
+        statistics = ["mean", "masked_mean", "deviation", "masked_deviation"]
+        tables = [self.by_column().drop(columns=statistics)]
+        if self.coefficients:
+            tables.append(pd.DataFrame(self.coefficients))
+        return "\n".join([lines, *(_indented(table) for table in tables)])
+
+
+def _indented(table: pd.DataFrame) -> str:
+    table = table.rename_axis(index=None)
+    text = table.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-")
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def information_loss(
+    original: Frame, masked: Frame, columns: Sequence[Hashable], *, regression: str | None = None
+) -> InformationLoss:
+    """Compare the values, statistics and distributions of two frames, in two passes.
+
+    The first pass adds up values, products and differences without rounding; the second counts
+    values on a grid that is made of the means and deviations. So the figures are the same bits for
+    every partitioning, for pandas and Dask.
+
+    Parameters
+    ----------
+    original, masked : pandas or Dask DataFrame
+        With the same rows: a record is compared with what it became, and not with the nearest
+        record, as some define IL1.
+    columns : sequence
+        Numeric columns of both frames, each once.
+    regression : str, optional
+        Such as ``"income ~ age + hours"``: a response and the columns, among `columns`, that
+        explain it. Names that are not plain words go in backticks. There always is an intercept.
+
+    Returns
+    -------
+    InformationLoss
+
+    Raises
+    ------
+    ValueError
+        If there are no records or a column has no value; if frames do not have the same rows, or
+        cells are infinite, or missing in one frame only; if a regression is not determined.
+    KeyError
+        If the regression names other columns.
+
+    Notes
+    -----
+    With x and x' the original and the masked value, and population statistics:
+
+    - IL1 is the mean of abs(x - x') / abs(x) over all cells. A zero that stayed zero counts 0; one
+      that became another number is left out and counted in ``zeros``.
+    - IL2, IL3 and IL4 are the means of the relative differences of means, of the a (a + 1) / 2
+      covariances and variances, and of variances alone. What was 0 and still is counts 0; what was
+      0 and is no longer is left out and counted in ``undefined``. What was nearly 0 counts, and
+      may be most of the figure.
+    - IL5 is the mean difference of the a (a - 1) / 2 correlations, without a division: 0 for one
+      column. The correlations of a constant column are 0.
+    - IL is 100 times the mean of those five that are defined.
+    - ``il1_scaled`` is the mean of abs(x - x') / (sqrt(2) s), with the deviation s of the column in
+      the original. A constant column that changed is left out and counted in ``constant``.
+
+    Relative differences that exceed float64 are infinite, and so is their mean.
+
+    Cells that are missing in both frames are left out; a covariance is that of the records which
+    have both columns.
+
+    Quantiles (5%, 10%, ..., 95%) and Hellinger distances come from counts of values on a grid,
+    whose cells have the same width in z / (1 + abs(z)) for z = (x - mean) / s. So outliers do not
+    make it coarse. A cell is a thousandth of s wide at the mean, 0.004 s at one deviation from it,
+    and 0.03 s as far away as the 5% or the 95% quantile of any column can be; a shift is known to
+    a cell's width. The Hellinger distance is that of 63 classes of 33 cells.
+
+    The regression is solved without rounding. Its figure is the mean of abs(b - b') / se(b) over
+    the coefficients b, with the intercept, and grows with the root of the number of records if all
+    else is the same. It is infinite if the original is fitted without error and the masked frame is
+    not fitted by the same coefficients.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"x": [1.0, 2.0, 4.0, 5.0], "y": [2.0, 2.0, 8.0, 4.0]})
+    >>> loss = information_loss(frame, frame.assign(x=[1.5, 1.5, 4.5, 4.5]), ["x", "y"])
+    >>> round(loss.il, 3), loss.il2, loss.unchanged
+    (8.857, 0.0, 0.5)
+    """
+    columns = list(columns)
+    formula = None if regression is None else _parse(regression, columns)
+    frames = pair_frames(original, masked, columns)
+    sums, old, new = map_reduce(frames, _sum_chunk, _merge_sums, columns)
+    _check(old, formula)
+    shift, coefficients = (None, {}) if formula is None else _compare_fits(old, new, formula)
+    grids = [_grid(old, new, column) for column in columns]
+    counts = map_reduce(frames, _count_chunk, _merge_counts, columns, grids)
+
+    total = sum(sums.values(), Differences())
+    means = [_change(old.sums[c].total, new.sums[c].total) for c in columns]
+    variances = [_change(old.sums[c].spread, new.sums[c].spread) for c in columns]
+    covariances = [_change(old.pairs[p].spread, new.pairs[p].spread) for p in old.pairs]
+    correlations = [abs(old.pairs[p].correlation - new.pairs[p].correlation) for p in old.pairs]
+    il5 = _mean(correlations) or 0.0
+    losses = [total.mean_relative, _mean(means), _mean(variances + covariances), _mean(variances)]
+    scaled = {c: _in_deviations(sums[c].absolute, old.sums[c].spread) for c in columns}
+    by_column = {
+        column: _column_loss(sums[column], old, new, column, counts[:, j])
+        for j, column in enumerate(columns)
+    }
+    shifts = [loss.quantile_shift for loss in by_column.values()]
+    return InformationLoss(
+        il=100 * (_mean([*losses, il5]) or 0.0),
+        il1=losses[0],
+        il2=losses[1],
+        il3=losses[2],
+        il4=losses[3],
+        il5=il5,
+        il1_scaled=_mean_of_cells(scaled, {c: sums[c].n for c in columns}),
+        quantiles=max((each for each in shifts if each is not None), default=None),
+        hellinger=sum(loss.hellinger for loss in by_column.values()) / len(columns),
+        unchanged=total.unchanged / total.n,
+        regression=shift,
+        rows=old.n,
+        zeros=total.zeros,
+        undefined=(means + variances + covariances).count(None),
+        constant=list(scaled.values()).count(None),
+        columns=by_column,
+        coefficients=coefficients,
+    )
+
+
+# The first pass: exact sums.
+
+_Sums = tuple[dict[Hashable, Differences], CoMoments, CoMoments]
+
+
+def _sum_chunk(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
+) -> _Sums:
+    original, masked = pair_parts(original, masked, number)
+    runs = [slice(start, start + _RUN) for start in range(0, max(len(original), 1), _RUN)]
+    found = _merge_sums([_sum_run(original[run], masked[run], columns) for run in runs])
+    if any(sums.invalid for sums in found[0].values()):
+        # This reads the columns several times, and is worth it only for its error.
+        pair_values(original, masked, number, columns)
+    return found
+
+
+def _sum_run(original: pd.DataFrame, masked: pd.DataFrame, columns: list[Hashable]) -> _Sums:
+    old = {column: to_float(original, [column])[:, 0] for column in columns}
+    new = {column: to_float(masked, [column])[:, 0] for column in columns}
+    sums = {column: differences(old[column], new[column]) for column in columns}
+    return sums, co_moments_of(old, len(original)), co_moments_of(new, len(original))
+
+
+def _merge_sums(parts: list[_Sums]) -> _Sums:
+    sums, old, new = parts[0]
+    for more, older, newer in parts[1:]:
+        sums = {column: each + more[column] for column, each in sums.items()}
+        old, new = old + older, new + newer
+    return sums, old, new
+
+
+def _check(moments: CoMoments, formula: _Formula | None) -> None:
+    """Raise ValueError if there is nothing to compare."""
+    if not moments.n:
+        raise ValueError("the frames have no records: there is nothing to compare.")
+    empty = [column for column, sums in moments.sums.items() if not sums.n]
+    if empty:
+        raise ValueError(f"columns without any value: {_names(empty)}. Leave them out.")
+    if formula is None:
+        return
+    missing = {column: moments.n - moments.sums[column].n for column in (formula[0], *formula[1])}
+    if any(missing.values()):
+        listed = ", ".join(f"{column!r} ({count})" for column, count in missing.items() if count)
+        raise ValueError(
+            f"regression names columns with missing cells: {listed}. Fill or drop them in both "
+            "frames, or name other columns."
+        )
+    if moments.n < len(missing) + 1:
+        raise ValueError(
+            f"a regression on {len(missing) - 1} columns needs at least {len(missing) + 1} "
+            f"records, received {moments.n}."
+        )
+
+
+# The second pass: counts.
+
+
+def _grid(old: CoMoments, new: CoMoments, column: Hashable) -> Grid:
+    """Return a grid around the mean of the original, in units of its deviation.
+
+    A constant column has none: then it is what the masked column has, or how far that is away.
+    """
+    one, other = old.sums[column], new.sums[column]
+    scale = one.deviation or max(other.deviation, abs(one.mean - other.mean)) or 1.0
+    return Grid(one.mean, min(scale, sys.float_info.max))
+
+
+def _count_chunk(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    _number: int,
+    columns: list[Hashable],
+    grids: list[Grid],
+) -> NDArray[np.int64]:
+    counts = np.empty((2, len(columns), CELLS), np.int64)
+    for frame, of_frame in zip((original, masked), counts, strict=True):
+        for j, (column, grid) in enumerate(zip(columns, grids, strict=True)):
+            of_frame[j] = grid.count(to_float(frame, [column])[:, 0])
+    return counts
+
+
+def _merge_counts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(parts, axis=0)
+
+
+# Figures, from integers as long as possible: nothing overflows, and equal sums differ by nothing.
+
+
+def _change(old: int, new: int) -> float | None:
+    """Return the relative difference of two sums."""
+    return _in_units(abs(old - new), abs(old))
+
+
+def _in_deviations(difference: int, spread: int) -> float | None:
+    """Return the sum of n differences as their mean, in units of the deviation.
+
+    The deviation is the root of the spread divided by n, which cancels out.
+    """
+    return _in_units(difference << _MORE, _root_of(spread))
+
+
+def _root_of(spread: int) -> int:
+    """Return the root, with so many more bits that rounding it down does no harm."""
+    return math.isqrt(spread << 2 * _MORE)
+
+
+def _in_units(difference: int, unit: int) -> float | None:
+    """Return a difference in units: 0 if it is 0, None if only the unit is."""
+    if not difference:
+        return 0.0
+    return _ratio(difference, unit) if unit else None
+
+
+def _ratio(numerator: int, denominator: int) -> float:
+    """Return a quotient, correctly rounded; infinite if it exceeds float64."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def _mean(terms: Sequence[float | None]) -> float | None:
+    """Return the mean of the terms that are defined, None if none is."""
+    defined = [term for term in terms if term is not None]
+    return sum(defined) / len(defined) if defined else None
+
+
+def _mean_of_cells(
+    scaled: dict[Hashable, float | None], cells: dict[Hashable, int]
+) -> float | None:
+    """Return the mean over the cells of all columns from the means of columns, over root 2."""
+    defined = {column: mean for column, mean in scaled.items() if mean is not None}
+    if not defined:
+        return None
+    total = sum(mean * cells[column] for column, mean in defined.items())
+    return total / sum(cells[column] for column in defined) / math.sqrt(2)
+
+
+def _column_loss(
+    sums: Differences,
+    old: CoMoments,
+    new: CoMoments,
+    column: Hashable,
+    counts: NDArray[np.int64],
+) -> ColumnLoss:
+    one, other = old.sums[column], new.sums[column]
+    root, other_root = _root_of(one.spread), _root_of(other.spread)
+    quantiles, other_quantiles = (quantiles_of(each, _PARTS) for each in counts)
+    quantile_shift = float(np.abs(quantiles - other_quantiles).max())
+    roots, other_roots = (np.sqrt(classes_of(each)) for each in counts)
+    distance = math.sqrt(((roots - other_roots) ** 2).sum() / (2 * sums.n))
+    return ColumnLoss(
+        il1=sums.mean_relative,
+        unchanged=sums.unchanged / sums.n,
+        mean=one.mean,
+        masked_mean=other.mean,
+        mean_shift=_in_deviations(other.total - one.total, one.spread),
+        deviation=one.deviation,
+        masked_deviation=other.deviation,
+        deviation_shift=_in_units(other_root - root, root),
+        quantile_shift=quantile_shift if one.spread or not quantile_shift else None,
+        hellinger=min(distance, 1.0),
+    )
+
+
+# Regression.
+
+_Formula = tuple[Hashable, tuple[Hashable, ...]]  # the response, and what explains it
+_NAME = r"(?:`[^`]+`|[^\s~+`]+)"
+
+
+def _parse(regression: Any, columns: Sequence[Hashable]) -> _Formula:
+    """Return the columns that a formula names."""
+    valid = 'regression must be a formula such as "income ~ age + hours"'
+    if not isinstance(regression, str):
+        raise TypeError(f"{valid}, received {type(regression).__name__}.")
+    if not re.fullmatch(rf"\s*{_NAME}\s*~\s*{_NAME}(\s*\+\s*{_NAME})*\s*", regression):
+        raise ValueError(
+            f"{valid}, received {regression!r}. Put names that are not plain words in backticks."
+        )
+    names = [name.strip("`") for name in re.findall(_NAME, regression)]
+    by_name = {str(column): column for column in columns}
+    by_name.update({column: column for column in columns if isinstance(column, str)})
+    unknown = [name for name in names if name not in by_name]
+    if unknown:
+        raise KeyError(
+            f"regression names columns that are not compared: {_names(unknown)}. Compared are: "
+            f"{_names(columns)}."
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"regression names a column more than once: {regression!r}.")
+    return by_name[names[0]], tuple(by_name[name] for name in names[1:])
+
+
+def _compare_fits(
+    old: CoMoments, new: CoMoments, formula: _Formula
+) -> tuple[float, dict[str, dict[Hashable, float]]]:
+    """Return the mean shift of coefficients in standard errors, coefficients and errors."""
+    coefficients, variances = _fit(old, formula, "original")
+    others, _ = _fit(new, formula, "masked")
+    shifts = []
+    for b, c, variance in zip(coefficients, others, variances, strict=True):
+        if b == c:
+            shifts.append(0.0)
+        else:
+            shifts.append(_root((b - c) ** 2 / variance) if variance else math.inf)
+    names = [_INTERCEPT, *formula[1]]
+    table = {
+        "original": [_ratio(b.numerator, b.denominator) for b in coefficients],
+        "masked": [_ratio(c.numerator, c.denominator) for c in others],
+        "error": [_root(variance) for variance in variances],
+    }
+    return sum(shifts) / len(shifts), {
+        name: dict(zip(names, values, strict=True)) for name, values in table.items()
+    }
+
+
+def _fit(
+    moments: CoMoments, formula: _Formula, frame: str
+) -> tuple[list[Fraction], list[Fraction]]:
+    """Return coefficients of least squares, the intercept first, and their variances.
+
+    All is rational in the sums, and nothing is rounded. Spreads are n^2 times covariances.
+    """
+    response, predictors = formula
+    n, p = moments.n, len(predictors)
+
+    def spread(i: Hashable, j: Hashable) -> int:
+        if i == j:
+            return moments.sums[i].spread
+        return (moments.pairs.get((i, j)) or moments.pairs[j, i]).spread
+
+    inverse = _invert([[spread(i, j) for j in predictors] for i in predictors], predictors, frame)
+    explained = [spread(i, response) for i in predictors]
+    slopes = [_dot(row, explained) for row in inverse]
+    totals = [moments.sums[i].total for i in predictors]
+    intercept = (moments.sums[response].total - _dot(slopes, totals)) / (n << _UNIT)
+    residual = (spread(response, response) - _dot(slopes, explained)) / (n - p - 1)
+    leverage = 1 + _dot([_dot(row, totals) for row in inverse], totals)
+    variances = [residual * inverse[i][i] for i in range(p)]
+    return [intercept, *slopes], [residual * leverage / (n * n << 2 * _UNIT), *variances]
+
+
+def _invert(
+    matrix: list[list[int]], predictors: Sequence[Hashable], frame: str
+) -> list[list[Fraction]]:
+    """Return the inverse of a matrix of covariances by Gauss and Jordan."""
+    p = len(matrix)
+    rows = [
+        [Fraction(v) for v in row] + [Fraction(i == j) for j in range(p)]
+        for i, row in enumerate(matrix)
+    ]
+    for j in range(p):
+        pivot = rows[j][j]  # what the columns before leave of the spread
+        if pivot <= _COLLINEAR * matrix[j][j]:
+            why = "is constant" if not matrix[j][j] else "follows from those named before it"
+            raise ValueError(
+                f"the regression is not determined: column {predictors[j]!r} of the {frame} frame "
+                f"{why}. Leave it out of the formula."
+            )
+        rows[j] = [value / pivot for value in rows[j]]
+        for i in range(p):
+            if i != j:
+                factor = rows[i][j]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
+    return [row[p:] for row in rows]
+
+
+def _dot(one: Sequence[Fraction], other: Sequence[int]) -> Fraction:
+    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
+
+
+def _root(square: Fraction) -> float:
+    """Return a square root, whatever the square would overflow or underflow to."""
+    numerator, denominator = square.numerator, square.denominator
+    shift = max(_MORE - (numerator.bit_length() - denominator.bit_length()) // 2, 0)
+    return _ratio(math.isqrt((numerator << 2 * shift) // denominator), 1 << shift)
+
+
+def _names(columns: Iterable[Hashable]) -> str:
+    return ", ".join(repr(column) for column in columns)
