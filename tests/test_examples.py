@@ -46,6 +46,7 @@ def test_readme(
     [
         ("docs/methods.md", 3, "GroupAnonymity of 10,000 records in 2 groups"),
         ("docs/rank_swapping.md", 1, ""),
+        ("docs/measures.md", 1, "swapped, p = 5"),
     ],
 )
 def test_documents(
