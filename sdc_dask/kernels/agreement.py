@@ -261,49 +261,36 @@ def fit_mixture(agrees, share, m, u, prior, tolerance, steps):
     -------
     m, u : ndarray of float64, shape (d,)
     prior : float
-    likelihood : ndarray of float64
-        The mean log-likelihood of a pair before every step, without leaps that were taken back. It
-        never falls, but for rounding.
+    likelihood : float
+        The mean log-likelihood of a pair before the last step. With more steps it never falls, but
+        for rounding.
     steps : int
         How many steps were taken.
     converged : bool
     """
     d = len(m)
-    likelihood = np.empty(steps)
     here = np.concatenate((m, u, np.array([prior])))
-    next_likelihood, there = _step(agrees, share, here)
+    likelihood, there = _step(agrees, share, here)
     taken = 1
-    size = 0
     farthest = 4.0  # leaps grow as long as they succeed
-    while True:
-        likelihood[size] = next_likelihood
-        size += 1
-        if taken >= steps or _distance(here, there) <= tolerance:
-            break
-        leap_from = here
+    while taken < steps and _distance(here, there) > tolerance:
+        before = here
         here = there
-        next_likelihood, there = _step(agrees, share, here)
-        likelihood[size] = next_likelihood
-        size += 1
+        likelihood, there = _step(agrees, share, here)
         taken += 1
         if taken >= steps or _distance(here, there) <= tolerance:
             break
-        leap, length = _leap(leap_from, here, there, farthest)
+        leap, length = _leap(before, here, there, farthest)
         leap_likelihood, after_leap = _step(agrees, share, leap)
         taken += 1
-        if leap_likelihood >= next_likelihood:
-            here, there, next_likelihood = leap, after_leap, leap_likelihood
+        if leap_likelihood >= likelihood:
+            here, there, likelihood = leap, after_leap, leap_likelihood
             if length == farthest:
                 farthest *= 4
-        elif taken < steps:
-            farthest = max(1.0, length / 4)
-            here = there
-            next_likelihood, there = _step(agrees, share, here)
-            taken += 1
         else:
-            break
+            farthest = max(1.0, length / 4)
     converged = _distance(here, there) <= tolerance
-    return there[:d], there[d : 2 * d], there[2 * d], likelihood[:size], taken, converged
+    return there[:d], there[d : 2 * d], there[2 * d], likelihood, taken, converged
 
 
 @jit

@@ -20,9 +20,21 @@ from numpy.typing import NDArray
 from sdc_dask.kernels._jit import jit
 
 
+def share_of(n: int, percent: float) -> int:
+    """Return how many of n are so many percent, rounded down.
+
+    Examples
+    --------
+    >>> share_of(1_000, 2.3), share_of(1_000, 0.05)
+    (23, 0)
+    """
+    # 2.3 percent of 1,000 are 23, though floats make 22.999999999999996 of it.
+    return math.floor(n * percent / 100 * (1 + 1e-12))
+
+
 def window_of(n: int, p: float) -> int:
-    """Return the number of ranks in p percent of n, rounded down."""
-    return min(n - 1, math.floor(n * p / 100))
+    """Return the number of ranks in p percent of n, rounded down; not more than there are."""
+    return min(n - 1, share_of(n, p))
 
 
 class WindowSwaps:

@@ -33,7 +33,13 @@ from sdc_dask.engine.scan import scan
 from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
 from sdc_dask.kernels.exact import ExactSum, exact_sum
-from sdc_dask.kernels.swaps import WindowSwaps, bucket_swaps, distribution_swaps, window_of
+from sdc_dask.kernels.swaps import (
+    WindowSwaps,
+    bucket_swaps,
+    distribution_swaps,
+    share_of,
+    window_of,
+)
 
 METHODS = ("standard", "distribution", "buckets")
 LARGEST_BLOCK = 1_000  # what max_block="auto" stands for, unless p needs more
@@ -251,11 +257,6 @@ class ColumnSwaps(Swaps):
         return found
 
 
-def share_of(n: int, percent: float) -> int:
-    """Return how many of n records are so many percent, rounded down."""
-    return math.floor(n * percent / 100)
-
-
 def _swap_all(frame: Frame, request: SwapRequest) -> Frame:
     rule = StrataRule(request.by)
     counted = count_present(frame, request.columns, rule)
@@ -301,7 +302,7 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
         )
     p = request.rule.p
     if request.rule.method == "standard" and p is not None:
-        short = int((np.floor(held * p / 100) < 1).sum())
+        short = sum(share_of(n, p) < 1 for n in held.tolist())
         if short:
             enough = _round_up(100 / held.min())
             raise ValueError(
@@ -315,7 +316,7 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
             f"{where.format(int((held < buckets).sum()))}, received {buckets}."
         )
     for share, name in ((request.top, "top"), (request.bottom, "bottom")):
-        few = int((np.floor(held * share / 100) < 2).sum()) if share else 0
+        few = sum(share_of(n, share) < 2 for n in held.tolist()) if share else 0
         if few:
             raise ValueError(
                 f"{name}={share:g} percent are fewer than two values {where.format(few)}: they "

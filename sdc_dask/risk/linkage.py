@@ -99,11 +99,12 @@ def _wilson(share: float, tried: int, population: int) -> tuple[float, float]:
     if tried == population:
         return share, share
     size = tried * (population - 1) / (population - tried)
-    centre = share + _Z**2 / (2 * size)
-    reach = _Z * math.sqrt(share * (1 - share) / size + _Z**2 / (4 * size**2))
-    stretch = 1 + _Z**2 / size
-    # At 0 and 1 both terms are equal but for rounding.
-    return max(0.0, (centre - reach) / stretch), min(1.0, (centre + reach) / stretch)
+
+    def low(part: float) -> float:
+        root = math.sqrt(_Z * _Z + 4 * size * part * (1 - part))
+        return (2 * size * part + _Z * _Z - _Z * root) / (2 * (size + _Z * _Z))
+
+    return low(share), 1 - low(1 - share)
 
 
 def known_columns(

@@ -114,8 +114,9 @@ def probabilistic_linkage(
     the share of matches from the counts of all patterns, for columns that are independent within
     matches and within other pairs. The class of pairs that agree in more columns is that of the
     matches. EM finds some two classes of pairs in any case: if masking has left few agreements in
-    matches, these are not the matches. With fewer than three columns, estimates depend on where
-    EM starts (m = 0.9, u as if no pair were a match, one match a record), though links hardly do.
+    matches, these are not the matches. With fewer than three columns, many estimates fit the
+    counts, and it depends on where EM starts (m = 0.9, u as if no pair were a match, one match a
+    record) which are found.
 
     Pairs are not formed if agreement means equality: one pass counts the masked records by their
     values in every set of columns that a known record shares. It takes memory for 2**d counts of
