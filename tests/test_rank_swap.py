@@ -200,7 +200,7 @@ def test_probabilities_of_buckets() -> None:
 
 
 def test_window_of_percentages() -> None:
-    assert window_of(1_000, 2.5) == 25
+    assert window_of(1_000, 2.3) == 23
     assert window_of(10, 100) == 9
     assert window_of(50, 1) == 0
 

@@ -47,13 +47,6 @@ def partitions(frame: dd.DataFrame) -> list[Delayed]:
     return frame.simplify().to_delayed(optimize_graph=False)
 
 
-def fix_partitions(frame: dd.DataFrame) -> dd.DataFrame:
-    """Return the frame with its partitions made fast, as :func:`partitions` has them."""
-    parts = partitions(frame)
-    divisions = frame.divisions if len(parts) == frame.npartitions else None
-    return dd.from_delayed(parts, meta=frame._meta, divisions=divisions, verify_meta=False)
-
-
 def map_reduce(
     frames: Frame | Sequence[Frame],
     chunk: Callable[..., Any],
@@ -92,6 +85,70 @@ def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: An
     task = delayed(chunk, pure=False)
     parts = zip(*(partitions(frame) for frame in frames), strict=True)
     return [task(*part, number, *shared) for number, part in enumerate(parts)]
+
+
+def depart_after(
+    frame: dd.DataFrame,
+    after: Delayed | None,
+    summarize: Callable[[pd.DataFrame], Any] | None,
+    depart: Callable[..., Any],
+    *args: Any,
+) -> tuple[list[Delayed], list[Delayed]]:
+    """Run ``depart(partition, number, *args)`` on every partition, when others are done.
+
+    Parameters
+    ----------
+    frame : Dask DataFrame
+        Projected to the columns that are needed.
+    after : Delayed or None
+        What must be done before: shuffles of several columns at once would need the memory of all.
+        Its graph must come into the same computation by another way.
+    summarize : callable, optional
+        Of a partition, before it departs: otherwise it might be kept until the summary is asked
+        for, at the very end.
+    depart : callable
+    *args
+        Passed on to `depart`; sent once, not with every task.
+
+    Returns
+    -------
+    tuple of list
+        What departed, and the summaries.
+    """
+    shared = [delayed(arg, pure=False, traverse=False) for arg in args]
+    run = delayed(_run_after, pure=False)
+    if after is not None:
+        # Its name alone, not its graph: that would be copied into every step that follows. Who
+        # puts the results together brings the graph along.
+        after = Delayed(after.key, {})
+    departed, summaries = [], []
+    for number, part in enumerate(partitions(frame)):
+        before = after
+        if summarize is not None:
+            before = run(after, summarize, part)
+            summaries.append(before)
+        departed.append(run(before, depart, part, number, *shared))
+    return departed, summaries
+
+
+def all_done(tasks: list[Delayed]) -> Delayed:
+    """Return a small task that is done when others are."""
+    done = delayed(_nothing, pure=False)
+    return done([done(task) for task in tasks])
+
+
+def _run_after(_before: Any, function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def _nothing(_done: Any) -> None:
+    return None
+
+
+def from_partitions(parts: list[Delayed], meta: pd.DataFrame, frame: dd.DataFrame) -> dd.DataFrame:
+    """Return a Dask frame of partitions that stand where those of another frame did."""
+    divisions = frame.divisions if len(parts) == frame.npartitions else None
+    return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
 
 def merge_tree(partials: list[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:

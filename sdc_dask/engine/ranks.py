@@ -11,25 +11,19 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from sdc_dask.engine.frames import (
-    Frame,
-    fix_partitions,
-    is_dask,
-    map_partitions,
-    map_reduce,
-    meta_of,
-)
+from sdc_dask.engine.frames import Frame, all_done, depart_after, is_dask, map_reduce, meta_of
 from sdc_dask.engine.order import Sample
 from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
-from sdc_dask.engine.route import NOT_THE_SAME, checksum_of, route
+from sdc_dask.engine.route import NOT_THE_SAME, Home, check_same, checksum_of, put_home, route
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.engine.splitters import Splitters, sample_positions
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
@@ -191,17 +185,16 @@ class Swaps(ABC):
         return piece.values
 
 
-def swap_column(frame: Frame, order: RankOrder, swaps: Swaps) -> Frame:
+def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | None = None) -> Home:
     """Swap the values of a column between ranks.
 
     Returns
     -------
-    pandas or Dask DataFrame
-        Of every partition, the row of each present value in it, the new value, and the checksum
-        of what the partition was.
+    Home
+        The new values of every partition, by the positions of the rows that they belong to.
     """
     shared = delayed(swaps, pure=False, traverse=False)
-    by = order.strata.rule.by
+    summarize = partial(checksum_of, numbers=(), others=order.needed())
     if not is_dask(frame):
         piece = _arrive(_sorted(_depart(frame, 0, order)), order)
         layout = _lay_out([_measure(piece)], order.strata.counts)
@@ -209,11 +202,10 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps) -> Frame:
         known = swaps.merge([swaps.summarize(piece, layout.ranks[0])])
         values = swaps.change(piece, layout.ranks[0], known)
         home = _leave(values, piece.rows[np.argsort(sources)])
-        checksum = checksum_of(frame, (), [order.column, *by])
-        return _come_home(_sorted(home), order.row_ids, checksum)
+        return Home([_come_home(_sorted(home), order.row_ids)], [summarize(frame)], None)
     meta = _depart(meta_of(frame), 0, order)
-    left: list[Any] = map_partitions([frame[order.needed()]], _depart_with_checksum, order)
-    routed = dd.from_delayed([part[0] for part in left], meta=meta, verify_meta=False)
+    left, checksums = depart_after(frame[order.needed()], after, summarize, _depart, order)
+    routed = dd.from_delayed(left, meta=meta, verify_meta=False)
     divisions = [bucket << order.row_ids.bits for bucket in order.splitters.ranges]
     task = _Tasks()
     plan = delayed(order, pure=False, traverse=False)
@@ -243,12 +235,8 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps) -> Frame:
         dd.from_delayed(leaving, meta=meta, verify_meta=False),
         order.row_ids.divisions(len(left)),
     )
-    home = [
-        task.come_home(part, order.row_ids, departed[1])
-        for part, departed in zip(back.to_delayed(), left, strict=True)
-    ]
-    meta = _come_home(_sorted(meta), order.row_ids, np.uint64(0))
-    return dd.from_delayed(home, meta=meta, verify_meta=False)
+    home = [task.come_home(part, order.row_ids) for part in back.to_delayed()]
+    return Home(home, checksums, all_done(leaving))
 
 
 class _Tasks:
@@ -258,46 +246,35 @@ class _Tasks:
         return delayed(globals()[f"_{name}"], pure=False)
 
 
-def put_swapped(frame: Frame, swapped: Sequence[Frame], orders: Sequence[RankOrder]) -> Frame:
+def put_swapped(frame: Frame, homes: Sequence[Home], orders: Sequence[RankOrder]) -> Frame:
     """Put swapped columns into the frame that they left from; nothing else changes."""
-    columns = [(order.column, order.strata.rule.by) for order in orders]
-    if not is_dask(frame):
-        return _put_swapped_partition(frame, *swapped, columns=columns)
-    return fix_partitions(frame).map_partitions(
-        _put_swapped_partition,
-        *swapped,
-        columns=columns,
-        align_dataframes=False,
-        meta=_put_swapped_partition(
-            meta_of(frame), *(meta_of(each) for each in swapped), columns=columns
-        ),
-    )
+    return put_home(frame, homes, partial(_put_swapped, orders=list(orders)))
 
 
-def _put_swapped_partition(
+def _put_swapped(
     part: pd.DataFrame,
-    *swapped: pd.DataFrame,
-    columns: list[tuple[Hashable, tuple[Hashable, ...]]],
+    values: list[pd.Series] | None,
+    checksums: list[np.uint64] | None,
+    orders: list[RankOrder],
 ) -> pd.DataFrame:
     result = part.copy(deep=False)
     result.attrs = {}  # may hold anything, and would be written into files
-    for home, (column, by) in zip(swapped, columns, strict=True):
-        present = _present(part[column])
-        if not np.array_equal(home["row"], np.flatnonzero(present)):
-            raise RuntimeError(
-                f"rows were lost or doubled while values were swapped. {NOT_THE_SAME}"
-            )
-        if len(home) and checksum_of(part, (), [column, *by]) != home["checksum"].iloc[0]:
-            raise RuntimeError(
-                "a partition has other values, or another order, than when its rows left. "
-                f"{NOT_THE_SAME}"
-            )
+    if values is None or checksums is None:
+        return result
+    for order, home, checksum in zip(orders, values, checksums, strict=True):
+        old = part[order.column]
+        present = _present(old)
+        missing = int((~present).sum())
+        now = checksum_of(part, (), order.needed())
+        check_same(part, len(home) + missing, now, checksum)
+        if not np.array_equal(home.index, np.flatnonzero(present)):
+            raise RuntimeError(f"rows were lost or doubled while they were swapped. {NOT_THE_SAME}")
         # The values that came, and those that never left, in the order of the rows.
-        both = pd.concat([home["v0"], part[column][~present]], ignore_index=True)
+        both = pd.concat([home, old[~present]], ignore_index=True) if missing else home
         place = np.empty(len(part), np.int64)
         place[present] = np.arange(len(home))
         place[~present] = np.arange(len(home), len(part))
-        result[column] = pd.Series(both.array.take(place), index=part.index)
+        result[order.column] = pd.Series(both.array.take(place), index=part.index)
     return result
 
 
@@ -311,12 +288,6 @@ def _depart(part: pd.DataFrame, number: int, order: RankOrder) -> pd.DataFrame:
     return pd.DataFrame(
         {"key": (bucket << order.row_ids.bits) + ids, "v0": values.reset_index(drop=True)}
     )
-
-
-def _depart_with_checksum(
-    part: pd.DataFrame, number: int, order: RankOrder
-) -> tuple[pd.DataFrame, np.uint64]:
-    return _depart(part, number, order), checksum_of(part, (), order.needed())
 
 
 def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
@@ -420,7 +391,9 @@ def _leave(values: pd.Series, rows: NDArray[np.int64]) -> pd.DataFrame:
     return pd.DataFrame({"key": rows, "v0": values})
 
 
-def _come_home(home: pd.DataFrame, row_ids: RowIds, checksum: np.uint64) -> pd.DataFrame:
-    """Tell the rows of values that came back, and add the checksum of what was there."""
-    row = home.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
-    return pd.DataFrame({"row": row, "v0": home["v0"].array, "checksum": checksum})
+def _come_home(home: pd.DataFrame, row_ids: RowIds) -> pd.Series:
+    """Tell the positions of values that came back."""
+    position = home.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
+    if np.array_equal(position, np.arange(len(position))):
+        return home["v0"].reset_index(drop=True)
+    return pd.Series(home["v0"].array, index=position, name="v0")

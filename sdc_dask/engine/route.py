@@ -7,7 +7,9 @@ first. Routing is a shuffle by known divisions, which is exact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import dask.dataframe as dd
@@ -19,11 +21,14 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import masked_array, replace_columns, to_float
 from sdc_dask.engine.frames import (
     Frame,
-    fix_partitions,
+    all_done,
+    depart_after,
+    from_partitions,
     is_dask,
     map_partitions,
     meta_of,
     on_cluster,
+    partitions,
 )
 from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted
 from sdc_dask.engine.placement import Placement, RowIds
@@ -62,7 +67,21 @@ class Destinations(Protocol):
         """Return the first key of every partition to come, and one beyond the last."""
 
 
-def there_and_back(frame: Frame, destinations: Destinations, mask: Mask) -> Frame:
+@dataclass(frozen=True)
+class Home:
+    """Columns that came back, by partition of the frame that they left from.
+
+    For a pandas frame there is one partition, and nothing is lazy.
+    """
+
+    parts: list[Any]  # float64 with internal names v0, v1, ...; rows in the order of the frame
+    checksums: list[Any]  # of what they were
+    done: Delayed | None  # when they have been masked
+
+
+def there_and_back(
+    frame: Frame, destinations: Destinations, mask: Mask, after: Delayed | None = None
+) -> Home:
     """Mask columns where their records go, and bring the values back to where they came from.
 
     Parameters
@@ -71,38 +90,32 @@ def there_and_back(frame: Frame, destinations: Destinations, mask: Mask) -> Fram
     destinations : Destinations
         Of this frame.
     mask : Mask
-
-    Returns
-    -------
-    pandas or Dask DataFrame
-        The masked columns alone, as float64 with internal names ``v0``, ``v1``, ..., and the
-        checksum of what they were; partitions and rows are in the order of `frame`.
+    after : Delayed, optional
+        What must be done before records depart.
     """
     row_ids, width = destinations.row_ids, len(destinations.columns)
+    summarize = partial(checksum_of, numbers=destinations.columns, others=destinations.by)
     if not is_dask(frame):
         routed = _sorted(_depart(frame, 0, destinations))
         (masked,) = mask.run([routed], row_ids, routed_frame, lazy=False)
-        sum_of_cells = checksum_of(frame, destinations.columns, destinations.by)
-        return _come_home(_sorted(masked), row_ids, sum_of_cells, width)
+        return Home([_come_home(_sorted(masked), row_ids, width)], [summarize(frame)], None)
     meta = _depart(meta_of(frame), 0, destinations)
-    left: list[Any] = map_partitions(
-        [frame[destinations.needed()]], _depart_with_checksum, destinations
+    left, checksums = depart_after(
+        frame[destinations.needed()], after, summarize, _depart, destinations
     )
-    routed = _to_places([part[0] for part in left], meta, destinations)
+    routed = _to_places(left, meta, destinations)
     masked = mask.run(routed.to_delayed(), row_ids, routed_frame, lazy=True)
     back = route(
         dd.from_delayed(masked, meta=meta, verify_meta=False), row_ids.divisions(len(left))
     )
     home = delayed(_come_home, pure=False)
-    parts = [
-        home(part, row_ids, departed[1], width)
-        for part, departed in zip(back.to_delayed(), left, strict=True)
-    ]
-    empty = _come_home(_sorted(meta), row_ids, np.uint64(0), width)
-    return dd.from_delayed(parts, meta=empty, verify_meta=False)
+    parts = [home(part, row_ids, width) for part in back.to_delayed()]
+    return Home(parts, checksums, all_done(masked))
 
 
-def at_places(frame: dd.DataFrame, destinations: Destinations) -> tuple[dd.DataFrame, int]:
+def at_places(
+    frame: dd.DataFrame, destinations: Destinations, after: Delayed | None
+) -> tuple[dd.DataFrame, int]:
     """Route columns to where their records go, for who brings them back in another way.
 
     Returns
@@ -112,7 +125,7 @@ def at_places(frame: dd.DataFrame, destinations: Destinations) -> tuple[dd.DataF
         they came from.
     """
     meta = _depart(meta_of(frame), 0, destinations)
-    parts = map_partitions([frame[destinations.needed()]], _depart, destinations)
+    parts, _ = depart_after(frame[destinations.needed()], after, None, _depart, destinations)
     return _to_places(parts, meta, destinations), len(parts)
 
 
@@ -144,7 +157,7 @@ def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
 
 def put_back(
     frame: Frame,
-    masked: list[Frame],
+    homes: Sequence[Home],
     destinations: Sequence[Destinations],
     *,
     same_dtypes: bool = False,
@@ -154,48 +167,69 @@ def put_back(
     Parameters
     ----------
     frame : pandas or Dask DataFrame
-    masked : list of pandas or Dask DataFrame
-        What :func:`there_and_back` returned, one frame a group of columns.
+    homes : sequence of Home
+        What :func:`there_and_back` returned, one a group of columns.
     destinations : sequence of Destinations
         Those that it was called with.
     same_dtypes : bool, default False
         Whether values only moved, so that columns keep their dtypes, integers too.
     """
     sources = [(each.columns, each.by) for each in destinations]
+    return put_home(frame, homes, partial(_put_back, sources=sources, same_dtypes=same_dtypes))
+
+
+def put_home(frame: Frame, homes: Sequence[Home], put: Callable[..., pd.DataFrame]) -> Frame:
+    """Put what came back into partitions, by ``put(partition, values, checksums)``.
+
+    Values and checksums are lists, one entry for each of `homes`.
+    """
+    rows = list(zip(*(home.parts for home in homes), strict=True))
+    sums = list(zip(*(home.checksums for home in homes), strict=True))
     if not is_dask(frame):
-        return _put_back_partition(frame, *masked, sources=sources, same_dtypes=same_dtypes)
-    empty = [meta_of(part) for part in masked]
-    return fix_partitions(frame).map_partitions(
-        _put_back_partition,
-        *masked,
-        sources=sources,
-        same_dtypes=same_dtypes,
-        align_dataframes=False,
-        meta=_put_back_partition(meta_of(frame), *empty, sources=sources, same_dtypes=same_dtypes),
-    )
+        return put(frame, list(rows[0]), list(sums[0]))
+    meta = put(meta_of(frame), None, None)
+    task = delayed(_put, pure=False)
+    # Columns wait for each other by name: what they wait for has to be in the graph.
+    done = [home.done for home in homes]
+    parts = [
+        task(put, part, list(values), list(checksums), done)
+        for part, values, checksums in zip(partitions(frame), rows, sums, strict=True)
+    ]
+    return from_partitions(parts, meta, frame)
 
 
-def _put_back_partition(
+def _put(put: Callable[..., pd.DataFrame], *args: Any) -> pd.DataFrame:
+    return put(*args[:-1])
+
+
+def _put_back(
     part: pd.DataFrame,
-    *masked: pd.DataFrame,
+    values: list[pd.DataFrame] | None,
+    checksums: list[np.uint64] | None,
     sources: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]],
     same_dtypes: bool,
 ) -> pd.DataFrame:
     result = part
-    for values, (columns, by) in zip(masked, sources, strict=True):
-        if len(values) != len(part):
-            raise RuntimeError(
-                f"{len(values)} masked rows came back for a partition of {len(part)} rows. "
-                f"{NOT_THE_SAME}"
-            )
-        if len(part) and checksum_of(part, columns, by) != values["checksum"].iloc[0]:
-            raise RuntimeError(
-                "a partition has other values, or another order, than when its rows left. "
-                f"{NOT_THE_SAME}"
-            )
-        new = values.drop(columns="checksum").to_numpy()
+    for number, (columns, by) in enumerate(sources):
+        new = np.empty((0, len(columns)))
+        if values is not None and checksums is not None:
+            new = values[number].to_numpy()
+            check_same(part, len(new), checksum_of(part, columns, by), checksums[number])
         result = replace_columns(result, columns, new, same_dtypes=same_dtypes)
     return result
+
+
+def check_same(part: pd.DataFrame, came: int, now: np.uint64, then: np.uint64) -> None:
+    """Raise RuntimeError unless a partition is what it was when its rows left."""
+    if came != len(part):
+        raise RuntimeError(
+            f"{came} masked rows came back for a partition of {len(part)} rows. {NOT_THE_SAME}"
+        )
+    if now != then:
+        raise RuntimeError(
+            "a partition has other values, or another order, than when its rows left. "
+            f"{NOT_THE_SAME}"
+        )
 
 
 def checksum_of(
@@ -212,13 +246,6 @@ def checksum_of(
 def _depart(part: pd.DataFrame, number: int, destinations: Destinations) -> pd.DataFrame:
     """Make the routed rows of a partition."""
     return routed_frame(*destinations.depart(part, number))
-
-
-def _depart_with_checksum(
-    part: pd.DataFrame, number: int, destinations: Destinations
-) -> tuple[pd.DataFrame, np.uint64]:
-    sum_of_cells = checksum_of(part, destinations.columns, destinations.by)
-    return _depart(part, number, destinations), sum_of_cells
 
 
 def _depart_whole(part: pd.DataFrame, number: int, placement: Placement) -> pd.DataFrame:
@@ -262,13 +289,10 @@ def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
     return routed.set_index("key").sort_index()
 
 
-def _come_home(
-    masked: pd.DataFrame, row_ids: RowIds, sum_of_cells: np.uint64, width: int
-) -> pd.DataFrame:
+def _come_home(masked: pd.DataFrame, row_ids: RowIds, width: int) -> pd.DataFrame:
     """Check that all rows of a partition are back, and in their old order.
 
-    The checksum of what they were when they left goes with them, in a column of its own. Values
-    that left one by one become rows of so many again.
+    Values that left one by one become rows of so many again.
     """
     position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
@@ -276,8 +300,7 @@ def _come_home(
             f"rows were lost or doubled on their way to the blocks and back. {NOT_THE_SAME}"
         )
     values = masked.to_numpy().reshape(-1, width)
-    names = [f"v{j}" for j in range(width)]
-    return pd.DataFrame(values, columns=names, copy=False).assign(checksum=sum_of_cells)
+    return pd.DataFrame(values, columns=[f"v{j}" for j in range(width)], copy=False)
 
 
 def _stay(

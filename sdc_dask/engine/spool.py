@@ -71,7 +71,7 @@ class Spool:
 
 
 def there_and_spool(
-    frame: Frame, destinations: Destinations, mask: Mask, directory: Path
+    frame: Frame, destinations: Destinations, mask: Mask, directory: Path, after: Delayed | None
 ) -> Delayed:
     """Mask columns where their records go, and spool the values.
 
@@ -83,13 +83,15 @@ def there_and_spool(
     mask : Mask
     directory : Path
         Empty, and reached by all workers; whoever made it removes it.
+    after : Delayed or None
+        What must be done before records depart.
 
     Returns
     -------
     Delayed
         A Spool.
     """
-    routed, homes = at_places(frame, destinations)
+    routed, homes = at_places(frame, destinations, after)
     spool = _WriteFile(str(directory), destinations.row_ids, homes)
     files = mask.run(routed.to_delayed(), destinations.row_ids, spool, lazy=True)
     width = len(destinations.columns)

@@ -1,4 +1,4 @@
-"""Is a given record the nearest one to a point, and how many are as near?
+"""Whether a given record is the nearest one to a point, and how many are as near.
 
 A k-d tree over the distinct records answers for many points. A search need not find the nearest
 record: it ends as soon as any is nearer than the given one, and looks no farther than that.
@@ -33,8 +33,8 @@ class SearchTree(NamedTuple):
 
     start: NDArray[np.int64]  # by leaf
     box: NDArray[np.float64]  # by node: smallest and largest coordinates
-    point: NDArray[np.float64]  # by slot
-    count: NDArray[np.int64]  # by slot
+    points: NDArray[np.float64]  # by slot
+    counts: NDArray[np.int64]  # by slot
 
 
 def distinct(points: NDArray[np.float64], counts: NDArray[np.int64] | None = None) -> Records:
@@ -364,12 +364,12 @@ def _ties(dims, tree, first_leaf, query, square, weight, stack):
             for i in range(tree.start[leaf], tree.start[leaf + 1]):
                 distance = 0.0
                 for j in range(d):
-                    gap = (tree.point[i, j] - query[j]) * weight[j]
+                    gap = (tree.points[i, j] - query[j]) * weight[j]
                     distance += gap * gap
                 if distance <= square:
                     if distance < square:
                         return -1
-                    ties += tree.count[i]
+                    ties += tree.counts[i]
         if size == 0:
             return ties
         size -= 1

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.masks import BlockMask
-from sdc_dask.engine.route import put_back, there_and_back
+from sdc_dask.engine.placement import Placement
+from sdc_dask.engine.route import Home, put_back, there_and_back
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.fuzzy import fuzzy_assign, fuzzy_centres
 from sdc_dask.masking.microaggregation import place_in_blocks, survey
@@ -82,12 +83,14 @@ def fuzzy_microaggregate(
         stacklevel=3,
     )
     scanned, strata = survey(frame, request)
-    destinations, masked = [], []
+    destinations: list[Placement] = []
+    homes: list[Home] = []
     for stream, (columns, each) in enumerate(zip(request.groups, strata, strict=True)):
         coordinates = scanned.coordinates(columns, standardize=request.standardize)
         largest = CENTRES_A_BLOCK * request.k
         placement = place_in_blocks(frame, scanned, each, columns, coordinates, request, largest)
         mask = FuzzyMask(request.k, m1, m2, coordinates, entropy, stream)
         destinations.append(placement)
-        masked.append(there_and_back(frame, placement, mask))
-    return put_back(frame, masked, destinations)
+        after = homes[-1].done if homes else None
+        homes.append(there_and_back(frame, placement, mask, after))
+    return put_back(frame, homes, destinations)

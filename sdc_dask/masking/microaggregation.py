@@ -14,7 +14,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.order import Order, Projection, plan_order
 from sdc_dask.engine.placement import Placement, place
-from sdc_dask.engine.route import put_back, there, there_and_back
+from sdc_dask.engine.route import Home, put_back, there, there_and_back
 from sdc_dask.engine.scan import Scan, scan
 from sdc_dask.engine.spool import there_and_spool
 from sdc_dask.engine.strata import Strata
@@ -170,10 +170,11 @@ def blocks_of(frame: Frame, request: Request) -> Blocks:
 
 def spool_masked(frame: Frame, planned: Plan, directories: Sequence[Path]) -> list[Delayed]:
     """Mask every group of columns and spool the values into a directory each."""
-    return [
-        there_and_spool(frame, group.destinations, group.mask, directory)
-        for group, directory in zip(planned.groups, directories, strict=True)
-    ]
+    spools: list[Delayed] = []
+    for group, directory in zip(planned.groups, directories, strict=True):
+        after = spools[-1] if spools else None
+        spools.append(there_and_spool(frame, group.destinations, group.mask, directory, after))
+    return spools
 
 
 def microaggregate(frame: Frame, request: Request) -> Frame:
@@ -181,8 +182,11 @@ def microaggregate(frame: Frame, request: Request) -> Frame:
     groups = plan(frame, request).groups
     if not request.keep_order and isinstance(groups[0], InBlocks):
         return there(frame, groups[0].destinations, groups[0].mask)
-    masked = [there_and_back(frame, group.destinations, group.mask) for group in groups]
-    return put_back(frame, masked, [group.destinations for group in groups])
+    homes: list[Home] = []
+    for group in groups:
+        after = homes[-1].done if homes else None
+        homes.append(there_and_back(frame, group.destinations, group.mask, after))
+    return put_back(frame, homes, [group.destinations for group in groups])
 
 
 def _check_counts(n: int, k: int) -> None:

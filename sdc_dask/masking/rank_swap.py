@@ -20,6 +20,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.masks import BlockMask
 from sdc_dask.engine.placement import place
 from sdc_dask.engine.ranks import (
+    RankOrder,
     RankPiece,
     Sources,
     Swaps,
@@ -28,7 +29,7 @@ from sdc_dask.engine.ranks import (
     put_swapped,
     swap_column,
 )
-from sdc_dask.engine.route import put_back, there_and_back
+from sdc_dask.engine.route import Home, put_back, there_and_back
 from sdc_dask.engine.scan import scan
 from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
@@ -264,15 +265,17 @@ def _swap_all(frame: Frame, request: SwapRequest) -> Frame:
         raise ValueError("the frame has no records: there is nothing to swap.")
     if request.missing == "error":
         _check_missing(request.columns, counted.missing())
-    orders, swapped = [], []
+    orders: list[RankOrder] = []
+    homes: list[Home] = []
     for stream, (column, counts) in enumerate(zip(request.columns, counted.strata, strict=True)):
         strata = rule.strata(counts)
         _check_ranks(column, strata, request)
         order = plan_ranks(frame, column, strata, counted.rows)
         swaps = ColumnSwaps(request.rule, strata.counts, stream, request.top, request.bottom)
         orders.append(order)
-        swapped.append(swap_column(frame, order, swaps))
-    return put_swapped(frame, swapped, orders)
+        after = homes[-1].done if homes else None
+        homes.append(swap_column(frame, order, swaps, after))
+    return put_swapped(frame, homes, orders)
 
 
 def _check_missing(columns: Sequence[Hashable], missing: Sequence[int]) -> None:

@@ -94,8 +94,9 @@ def distance_linkage(
     Both frames are measured in units of the original's population deviations; constant columns
     have the unit 1. J. Nin standardizes each frame by its own means and deviations. That weakens
     the attack where masking changes them: a record that was not masked at all is no longer at its
-    own place. For rank swapping both are the same, and his figures for the Census data are met.
-    Those for microaggregation are met by ``standardize=False`` only, which is a weaker attack.
+    own place. For rank swapping both are the same. Of his figures for the Census data, those for
+    rank swapping with p up to 4 are met within 2 points, those for MDAV on groups of three or four
+    columns with ``standardize=False`` only, which is a much weaker attack.
 
     Squared distances are sums of ((masked - original) / deviation)^2, computed in float64 in the
     order of the columns, and compared exactly: equal masked records are equally near, and so are
@@ -172,6 +173,7 @@ def _check_arguments(
     arguments.flag(assignment, "assignment")
     if sample is not None:
         arguments.whole_number(sample, "sample", 1)
+        arguments.entropy(random_state)
         if assignment:
             raise ValueError(
                 "sample has no meaning with assignment=True, which links all records: leave one "
@@ -261,8 +263,8 @@ def _cholesky(correlation: Array, columns: Columns) -> Array:
         listed = ", ".join(repr(column) for column in dependent)
         raise ValueError(
             f"columns are linear functions of those before them: {listed}. Their covariance matrix "
-            "has no inverse, and there is no Mahalanobis distance: leave them out, for they tell "
-            "the intruder nothing new, or use distance='euclidean'."
+            "has no inverse, and there is no Mahalanobis distance: leave them out, or use "
+            "distance='euclidean'."
         )
     return factor
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -80,31 +79,18 @@ def of_ties(
     """
     tried = sum(ties.values())
     correct = math.fsum(records / t for t, records in ties.items() if t)
-    share = correct / tried
-    low, high = _wilson(share, tried, population)
-    return Linkage(
-        attack,
-        columns,
-        tried,
-        correct,
-        Counter(ties)[1],
-        100 * share,
-        100 * low,
-        100 * high,
-        note,
-    )
+    rate = low = high = 100 * correct / tried
+    if tried < population:
+        size = tried * (population - 1) / (population - tried)
+        low, high = 100 * _wilson(rate / 100, size), 100 - 100 * _wilson(1 - rate / 100, size)
+    certain = ties.get(1, 0)
+    return Linkage(attack, columns, tried, correct, certain, rate, low, high, note)
 
 
-def _wilson(share: float, tried: int, population: int) -> tuple[float, float]:
-    if tried == population:
-        return share, share
-    size = tried * (population - 1) / (population - tried)
-
-    def low(part: float) -> float:
-        root = math.sqrt(_Z * _Z + 4 * size * part * (1 - part))
-        return (2 * size * part + _Z * _Z - _Z * root) / (2 * (size + _Z * _Z))
-
-    return low(share), 1 - low(1 - share)
+def _wilson(share: float, size: float) -> float:
+    """Return the lower end of Wilson's interval; that of the complement gives the upper end."""
+    root = math.sqrt(_Z * _Z + 4 * size * share * (1 - share))
+    return (2 * size * share + _Z * _Z - _Z * root) / (2 * (size + _Z * _Z))
 
 
 def known_columns(

@@ -1,0 +1,403 @@
+"""Probabilistic linkage against all pairs one by one, and against plain EM."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import sdc_dask
+from sdc_dask.kernels.agreement import fit_mixture
+from sdc_dask.risk import probabilistic_linkage as module
+from sdc_dask.risk.probabilistic_linkage import count_patterns, fit, probabilistic_linkage
+from sdc_dask.risk.sampling import draw_rows
+
+
+def pair_patterns(original: pd.DataFrame, masked: pd.DataFrame, tolerance: float) -> np.ndarray:
+    """Return the pattern of every pair, rows by columns."""
+    patterns = np.zeros((len(original), len(masked)), np.int64)
+    for j, column in enumerate(original):
+        old, new = original[column].to_numpy(float), masked[column].to_numpy(float)
+        reach = tolerance * (old.std() or 1.0)
+        patterns |= (np.abs(old[:, None] - new) <= reach).astype(np.int64) << j
+    return patterns
+
+
+def plain_em(
+    patterns: np.ndarray, counts: np.ndarray, d: int, n: int, steps: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Run EM as textbooks have it, without logarithms or any end but the number of steps."""
+    agrees = (patterns[:, None] >> np.arange(d) & 1).astype(bool)
+    m, u, prior = np.full(d, 0.9), np.average(agrees, axis=0, weights=counts), 1 / n
+    for _ in range(steps):
+        match = prior * np.where(agrees, m, 1 - m).prod(axis=1)
+        other = (1 - prior) * np.where(agrees, u, 1 - u).prod(axis=1)
+        share = match / (match + other)
+        prior = np.average(share, weights=counts)
+        m = np.average(agrees, axis=0, weights=counts * share)
+        u = np.average(agrees, axis=0, weights=counts * (1 - share))
+    return m, u, prior
+
+
+def brute_force(
+    patterns: np.ndarray, m: np.ndarray, u: np.ndarray, bounds: tuple[float, float] = (1, 0)
+) -> tuple[float, int]:
+    """Return the percentage of right links, and how many are claimed, pair by pair."""
+    d = len(m)
+    every = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
+    of_match = np.where(every, m, 1 - m).prod(axis=1)
+    of_other = np.where(every, u, 1 - u).prod(axis=1)
+    weights = np.round(np.log2(of_match / of_other), 7)
+    links = set()
+    for weight in weights:
+        false_match = of_other[weights >= weight].sum()
+        false_nonmatch = of_match[weights <= weight].sum()
+        if false_match <= bounds[0] + 1e-12 and false_nonmatch > bounds[1]:
+            links.add(weight)
+    correct, claimed = 0.0, 0
+    for i, row in enumerate(weights[patterns]):
+        if row.max() in links:
+            claimed += 1
+            correct += (row[i] == row.max()) / (row == row.max()).sum()
+    return 100 * correct / len(patterns), claimed
+
+
+def noisy(n: int, kinds: tuple[int, ...], noise: float, seed: int) -> tuple[pd.DataFrame, ...]:
+    """Return whole numbers of so many kinds, and the same with some cells drawn anew."""
+    rng = np.random.default_rng(seed)
+    original = pd.DataFrame({f"x{j}": rng.integers(0, kind, n) for j, kind in enumerate(kinds)})
+    other = pd.DataFrame({f"x{j}": rng.integers(0, kind, n) for j, kind in enumerate(kinds)})
+    return original, original.mask(rng.random(original.shape) < noise, other)
+
+
+@pytest.fixture(params=["index", "index in batches", "pairs"])
+def counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Count patterns in every way that there is, whatever the size of the data."""
+    monkeypatch.setattr(module, "_PAIRS_A_NODE", 10**9 if request.param == "pairs" else 0)
+    if request.param == "index in batches":
+        monkeypatch.setattr(module, "CELLS", 300)
+    return request.param
+
+
+@pytest.mark.parametrize("kinds", [(3,), (2, 50), (4, 4, 9), (2, 3, 5, 7, 300), (2,) * 9])
+def test_counts_are_those_of_all_pairs(counting: str, kinds: tuple[int, ...]) -> None:
+    original, masked = noisy(120, kinds, 0.3, len(kinds))
+    original = original.astype(float).replace(0.0, -0.0)  # equal to 0.0, with other bits
+    patterns = pair_patterns(original, masked, 0)
+    counts = count_patterns(original, masked, list(original))
+    np.testing.assert_array_equal(counts.total(), np.bincount(patterns.ravel(), None, 2**counts.d))
+    np.testing.assert_array_equal(counts.own, patterns.diagonal())
+    for row, record in enumerate(counts.record):
+        some = slice(counts.begin[record], counts.begin[record + 1])
+        expected = np.unique(patterns[row], return_counts=True)
+        np.testing.assert_array_equal(counts.patterns[some], expected[0])
+        np.testing.assert_array_equal(counts.counts[some], expected[1])
+
+
+@pytest.mark.parametrize("tolerance", [0.05, 0.4])
+def test_counts_within_a_tolerance(tolerance: float) -> None:
+    rng = np.random.default_rng(1)
+    original = pd.DataFrame(rng.normal(5, [1, 20, 3], (700, 3)), columns=list("abc"))
+    original["constant"] = 2.0
+    masked = original + rng.normal(0, [0.1, 1, 1, 0.3], (700, 4))
+    counts = count_patterns(original, masked, list(original), tolerance)
+    patterns = pair_patterns(original, masked, tolerance)
+    np.testing.assert_array_equal(counts.total(), np.bincount(patterns.ravel(), None, 16))
+    np.testing.assert_array_equal(counts.own, patterns.diagonal())
+    result = probabilistic_linkage(original, masked, list(original), tolerance=tolerance)
+    model = fit(counts.total(), 700, 10_000)
+    assert result.rate == pytest.approx(brute_force(patterns, model.m, model.u)[0])
+    assert result.attack == f"probabilistic, within {tolerance} deviations"
+
+
+@pytest.mark.parametrize("kinds", [(60,), (5, 30), (6, 12, 25), (6, 12, 25, 40, 3)])
+def test_estimates_are_those_of_plain_em(kinds: tuple[int, ...]) -> None:
+    original, masked = noisy(150, kinds, 0.15, 7)
+    d = len(kinds)
+    patterns = pair_patterns(original, masked, 0)
+    occur, counts = np.unique(patterns, return_counts=True)
+    agrees = (occur[:, None] >> np.arange(d) & 1).astype(bool)
+    share = counts / counts.sum()
+    start = np.full(d, 0.9), share @ agrees, 1 / 150
+    # Before it leaps, it makes two steps of plain EM.
+    m, u, prior, _, steps, _ = fit_mixture(agrees, share, *start, 0.0, 2)
+    assert steps == 2
+    first = plain_em(patterns.ravel(), np.ones(patterns.size), d, 150, 2)
+    for estimate, expected in zip((m, u, prior), first, strict=True):
+        np.testing.assert_allclose(estimate, expected, rtol=1e-10)
+    # With fewer columns, many estimates fit the counts, and leaps end elsewhere.
+    model = fit(np.bincount(patterns.ravel(), None, 2**d), 150, 10_000)
+    assert model.converged
+    assert ("EM's start decides" in " ".join(model.notes())) == (d < 3)
+    if d >= 3:
+        m, u, prior, *_ = fit_mixture(agrees, share, *start, 1e-10, 10_000)
+        last = plain_em(occur, counts, d, 150, 20_000)
+        for estimate, expected in zip((m, u, prior), last, strict=True):
+            np.testing.assert_allclose(estimate, expected, rtol=1e-5)
+        np.testing.assert_allclose(model.m, m, atol=1e-3)
+
+
+def test_estimates_are_those_of_other_programs() -> None:
+    # Of recordlinkage 0.16 (ECMClassifier, atol=1e-10) and of Splink 5.0.0 (em_convergence=1e-8),
+    # which agree to five digits.
+    counts = [64310, 12604, 5833, 1222, 2607, 571, 235, 115, 1731, 333, 134, 70, 59, 28, 13, 135]
+    model = fit(np.array(counts), 300, 10_000)
+    np.testing.assert_allclose(model.m, [0.95837, 0.89714, 0.76629, 0.65448], atol=3e-5)
+    np.testing.assert_allclose(model.u, [0.164818, 0.083405, 0.039324, 0.025660], atol=1e-6)
+    assert model.prior == pytest.approx(0.0034216, abs=1e-6)
+
+
+def test_likelihood_never_falls() -> None:
+    rng = np.random.default_rng(2)
+    for d in (1, 2, 3, 5):
+        agrees = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
+        for _ in range(5):
+            share = rng.dirichlet(np.full(2**d, 0.3))
+            start = *rng.uniform(0.01, 0.99, (2, d)), rng.uniform(0.01, 0.5)
+            likelihood = [fit_mixture(agrees, share, *start, 0.0, k)[3] for k in range(1, 100)]
+            assert np.diff(likelihood).min() > -1e-13
+            assert likelihood[-1] > likelihood[0]
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0.05, 0), (0.02, 0.1), (1, 0.3), (1e-4, 0)])
+def test_links_are_those_of_all_pairs(counting: str, bounds: tuple[float, float]) -> None:
+    original, masked = noisy(150, (6, 12, 25, 40), 0.2, 3)
+    patterns = pair_patterns(original, masked, 0)
+    model = fit(np.bincount(patterns.ravel(), None, 16), 150, 10_000)
+    result = probabilistic_linkage(
+        original, masked, list(original), false_match=bounds[0], false_nonmatch=bounds[1]
+    )
+    rate, claimed = brute_force(patterns, model.m, model.u, bounds)
+    assert result.rate == pytest.approx(rate)
+    assert result.low == result.high == result.rate
+    said = "" if claimed == 150 else f"; {claimed} links were claimed"
+    assert result.note == f"all records were tried{said}"
+    assert (claimed == 150) == (bounds[0] >= 0.05 and bounds[1] == 0)
+
+
+def test_columns_that_weigh_the_same_are_ties() -> None:
+    # Record 0 agrees with one masked record in the first column, with another in the second. Both
+    # columns have the same counts, so that neither link is better. Record 1 agrees with none.
+    original = pd.DataFrame({"x": [1, 2, 3, 4, 5, 6], "y": [1, 2, 3, 4, 5, 6]})
+    masked = pd.DataFrame({"x": [1, 9, 3, 4, 5, 6], "y": [9, 1, 3, 4, 5, 6]})
+    result = probabilistic_linkage(original, masked, ["x", "y"])
+    assert (result.correct, result.certain) == (pytest.approx(4 + 1 / 2 + 1 / 6), 4)
+
+
+def test_bounds_of_errors_are_monotone() -> None:
+    original, masked = noisy(400, (6, 12, 25, 40), 0.3, 5)
+    rates = [
+        [
+            probabilistic_linkage(
+                original, masked, list(original), false_match=upper, false_nonmatch=lower
+            ).rate
+            for upper in (0, 1e-5, 1e-3, 1e-2, 0.1, 1)
+        ]
+        for lower in (0, 0.01, 0.1, 0.3, 0.8, 1)
+    ]
+    assert (np.diff(rates, axis=1) >= 0).all()
+    assert (np.diff(rates, axis=0) <= 0).all()
+    assert np.ptp(rates[0]) > 1
+    assert rates[0][0] == rates[-1][-1] == 0
+
+
+def test_bounds_of_errors_hold() -> None:
+    model = fit(np.array([80, 10, 12, 1, 9, 1, 2, 11]), 11, 1_000)
+    ranks = model.ranks()
+    every = (np.arange(8)[:, None] >> np.arange(3) & 1).astype(bool)
+    of_match, of_other = (np.where(every, p, 1 - p).prod(axis=1) for p in (model.m, model.u))
+    for bound in (0.0, 0.001, 0.01, 0.05, 0.2, 0.5, 1.0):
+        links = model.links(ranks, bound, 0)[ranks]
+        assert of_other[links].sum() <= bound + 1e-9
+        assert links.all() == (bound == 1)
+        links = model.links(ranks, 1, bound)[ranks]
+        assert of_match[~links].sum() <= bound + 1e-9
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_data_that_is_not_masked(counting: str, d: int) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((200, d))).rename(columns=str)
+    result = probabilistic_linkage(frame, frame, list(frame))
+    assert (result.rate, result.certain, result.columns) == (100, 200, d)
+    fives = pd.DataFrame(np.repeat(frame.to_numpy(), 5, axis=0), columns=frame.columns)
+    result = probabilistic_linkage(fives, fives, list(fives))
+    assert (result.rate, result.certain) == (pytest.approx(20), 0)
+
+
+def test_data_that_tells_nothing(counting: str) -> None:
+    same = pd.DataFrame({"x": np.full(80, 3), "y": 1.5})
+    other = same + 1
+    for masked in (same, other, same.assign(x=4)):
+        result = probabilistic_linkage(same, masked, ["x", "y"], false_match=0.01)
+        assert result.rate == pytest.approx(100 / 80)
+        assert "links are left to chance" in result.note
+    one = same.iloc[:1]
+    assert probabilistic_linkage(one, one, ["x"]).rate == 100
+    # A column that tells nothing changes nothing.
+    original, masked = noisy(80, (6, 12, 25), 0.2, 3)
+    more = probabilistic_linkage(original.assign(c=1), masked.assign(c=2), [*original, "c"])
+    assert more.rate == probabilistic_linkage(original, masked, list(original)).rate
+
+
+def test_microaggregated_data(tied: pd.DataFrame) -> None:
+    frame = tied[["age", "hours", "income"]].iloc[:500]
+    masked = frame.sdc.microaggregate(["age", "hours"], k=3)
+    patterns = pair_patterns(frame, masked, 0)
+    model = fit(np.bincount(patterns.ravel(), None, 8), 500, 10_000)
+    result = probabilistic_linkage(frame, masked, list(frame))
+    assert result.rate == pytest.approx(brute_force(patterns, model.m, model.u)[0])
+    more = probabilistic_linkage(frame, frame, list(frame)).rate
+    assert 0 < result.rate < more
+    # Means of different values are none of them: nothing agrees.
+    distinct = sdc_dask.datasets.uniform(500, 2).compute()
+    result = probabilistic_linkage(
+        distinct, distinct.sdc.microaggregate(["x0", "x1"], k=5), ["x0", "x1"]
+    )
+    assert result.rate == pytest.approx(100 / 500)
+
+
+@pytest.mark.parametrize("npartitions", [1, 3, 17])
+def test_dask_equals_pandas(scheduler: str, npartitions: int) -> None:
+    original, masked = noisy(900, (6, 12, 25), 0.3, 11)
+    lazy, other = (dd.from_pandas(each, npartitions=npartitions) for each in (original, masked))
+    columns = list(original)
+    for options in (
+        {},
+        {"false_match": 0.02, "sample": 150, "random_state": 4},
+        {"tolerance": 0.3, "sample": 150, "random_state": 4},
+    ):
+        expected = probabilistic_linkage(original, masked, columns, **options)
+        assert probabilistic_linkage(lazy, other, columns, **options) == expected
+
+
+def test_empty_partitions() -> None:
+    original, masked = noisy(100, (6, 12, 25), 0.3, 11)
+    lazy, other = (dd.from_pandas(each, npartitions=2) for each in (original, masked))
+    columns = list(original)
+    empty = dd.concat([lazy.partitions[:1].query("x0 > 99"), lazy])
+    assert probabilistic_linkage(empty, dd.concat([empty.partitions[:1], other]), columns) == (
+        probabilistic_linkage(original, masked, columns)
+    )
+
+
+def test_index_and_pairs_of_dask_frames(counting: str) -> None:
+    original, masked = noisy(500, (6, 12, 25), 0.3, 12)
+    lazy, other = (dd.from_pandas(each, npartitions=4) for each in (original, masked))
+    result = probabilistic_linkage(lazy, other, list(original))
+    assert result == probabilistic_linkage(original, masked, list(original))
+
+
+def test_samples() -> None:
+    original, masked = noisy(3_000, (6, 12, 25), 0.2, 13)
+    columns = list(original)
+    everything = probabilistic_linkage(original, masked, columns)
+    assert probabilistic_linkage(original, masked, columns, sample=5_000) == everything
+    first, again, second = (
+        probabilistic_linkage(original, masked, columns, sample=800, random_state=seed)
+        for seed in (1, 1, 2)
+    )
+    assert first == again != second
+    assert (first.tried, first.note) == (800, "a random sample of 3,000 records was tried")
+    assert first.low < first.rate < first.high
+    assert first.low < everything.rate < first.high
+    fresh = probabilistic_linkage(original, masked, columns, sample=1)
+    assert fresh.tried == 1
+
+
+def test_drawn_rows() -> None:
+    rows = draw_rows(1_000, 300, 5)
+    assert len(np.unique(rows)) == 300
+    assert (np.diff(rows) > 0).all()
+    assert rows[0] >= 0
+    assert rows[-1] < 1_000
+    np.testing.assert_array_equal(draw_rows(10, None, 5), np.arange(10))
+
+
+def test_rows_are_paired_by_their_index() -> None:
+    original, masked = noisy(300, (6, 12, 25), 0.2, 14)
+    shuffled = masked.sample(frac=1, random_state=0)
+    expected = probabilistic_linkage(original, masked, list(original))
+    assert probabilistic_linkage(original, shuffled, list(original)) == expected
+
+
+def test_rank_swapping_leaves_few_agreements(census: pd.DataFrame) -> None:
+    # Swapped values agree only where the column has ties, which the first columns have not.
+    masked = census.sdc.rank_swap(list(census.columns), p=2, random_state=0)
+    with pytest.warns(UserWarning, match="EM did not converge in 50 steps"):
+        result = probabilistic_linkage(census, masked, list(census.columns[:3]), max_iterations=50)
+    assert result.rate < 1
+    assert "did not converge" in result.note
+    every = probabilistic_linkage(census, masked, list(census.columns))
+    assert 1 < every.rate < 3
+    within = probabilistic_linkage(census, masked, list(census.columns), tolerance=0.2)
+    assert within.rate > 80
+
+
+def test_bad_arguments() -> None:
+    frame = pd.DataFrame({f"x{j}": [1.0, 2.0, 3.0] for j in range(17)})
+    with pytest.raises(ValueError, match=r"at most 16 columns, received 17"):
+        probabilistic_linkage(frame, frame, list(frame))
+    for options, message in (
+        ({"tolerance": -1}, "tolerance must be a number of at least 0"),
+        ({"tolerance": np.inf}, "tolerance must be a number of at least 0"),
+        ({"false_match": 1.5}, "false_match must be a number of at least 0 and at most 1"),
+        ({"false_nonmatch": -0.1}, "false_nonmatch must be a number"),
+        ({"sample": 0}, "sample must be at least 1"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+        ({"random_state": 3}, "random_state has a meaning with sample alone"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            probabilistic_linkage(frame, frame, ["x0"], **options)
+    with pytest.raises(TypeError, match="sample must be a whole number"):
+        probabilistic_linkage(frame, frame, ["x0"], sample=0.5)
+    with pytest.raises(KeyError, match="does not have: 'y'"):
+        probabilistic_linkage(frame, frame, ["y"])
+    with pytest.raises(ValueError, match="no records"):
+        probabilistic_linkage(frame.iloc[:0], frame.iloc[:0], ["x0"])
+
+
+@pytest.mark.parametrize("npartitions", [None, 2])
+def test_bad_values(npartitions: int | None) -> None:
+    good = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 2.0, 3.0, 4.0]})
+    missing = pd.DataFrame({"x": [1.0, np.nan, 3.0, np.nan], "y": [1.0, 2.0, 3.0, 4.0]})
+    infinite = missing.fillna(np.inf)
+    large = pd.DataFrame({"x": [1, 2, 3, 2**60], "y": 1})
+    if npartitions:
+        good, missing, infinite, large = (
+            dd.from_pandas(each, npartitions=npartitions)
+            for each in (good, missing, infinite, large)
+        )
+    for bad, what in ((missing, r"missing cells"), (infinite, "infinite values")):
+        with pytest.raises(ValueError, match=rf"original frame has {what} in columns: 'x' \(2\)"):
+            probabilistic_linkage(bad, good, ["x", "y"])
+        with pytest.raises(ValueError, match=rf"masked frame has {what} in columns: 'x' \(2\)"):
+            probabilistic_linkage(good, bad, ["x", "y"])
+    with pytest.raises(ValueError, match=r"float64 cannot hold exactly in columns: 'x' \(1\)"):
+        probabilistic_linkage(large, good, ["x", "y"])
+
+
+def test_frames_that_do_not_zip(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, _ = noisy(100, (6, 12), 0.0, 0)
+    with pytest.raises(ValueError, match="99 rows against 100"):
+        probabilistic_linkage(frame, frame.iloc[1:], ["x0", "x1"])
+    with pytest.raises(TypeError, match="pandas with pandas"):
+        probabilistic_linkage(frame, dd.from_pandas(frame, npartitions=2), ["x0"])
+    monkeypatch.setattr(module, "MOST_RECORDS", 99)
+    with pytest.raises(ValueError, match=r"100 records are more than 99\. Pass a sample"):
+        probabilistic_linkage(frame, frame, ["x0"], tolerance=0.1)
+    assert probabilistic_linkage(frame, frame, ["x0"], tolerance=0.1, sample=5).tried == 5
+
+
+def test_frames_that_change_between_passes() -> None:
+    frame, _ = noisy(100, (6, 12), 0.0, 0)
+    calls = []
+
+    def shorter(part: pd.DataFrame) -> pd.DataFrame:
+        calls.append(1)
+        return part.iloc[len(calls) :]
+
+    lazy = dd.from_pandas(frame, npartitions=1).map_partitions(shorter, meta=frame.iloc[:0])
+    with pytest.raises(ValueError, match="other rows than"):
+        probabilistic_linkage(lazy, lazy, ["x0", "x1"])
