@@ -79,7 +79,10 @@ def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
     valid = list(valid)
     if not any(value is each or (isinstance(value, str) and value == each) for each in valid):
         listed = ", ".join(repr(each) for each in valid)
-        raise ValueError(f"{name} must be one of {listed}, received {value!r}.")
+        small = value is None or isinstance(value, (str, bool, int, float))
+        # Whatever else it is might be data.
+        received = repr(value) if small else type(value).__name__
+        raise ValueError(f"{name} must be one of {listed}, received {received}.")
     return value
 
 

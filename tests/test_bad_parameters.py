@@ -1289,19 +1289,16 @@ def _no_rows(frame: pd.DataFrame, _seed: int) -> pd.DataFrame:
     return frame.iloc[:0]
 
 
-def _twice_the_rows(frame: pd.DataFrame, _seed: int) -> pd.DataFrame:
-    return pd.concat([frame, frame], ignore_index=True)
-
-
-def _two_rows_more(frame: pd.DataFrame, _seed: int) -> pd.DataFrame:
-    return pd.concat([frame, frame.iloc[:2]], ignore_index=True)
+def _more_rows(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    # Few more, or more than there are numbers for.
+    return pd.concat([frame, frame.iloc[: 2 + 6 * (seed % 2)]], ignore_index=True)
 
 
 CHANGES = {
     change.__name__[1:]: change
     for change in (
         *(_shuffle, _other_values, _other_strata),
-        *(_fewer_rows, _no_rows, _twice_the_rows, _two_rows_more),
+        *(_fewer_rows, _no_rows, _more_rows),
     )
 }
 
@@ -1339,7 +1336,7 @@ def run_unstable(frame: dd.DataFrame, way: str, by: str | None) -> pd.DataFrame 
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
-@pytest.mark.parametrize("way", ["optimal", "pcp", "owa", "mic1d", "fuzzy"])
+@pytest.mark.parametrize("way", ["optimal", "owa", "mic1d", "fuzzy"])
 def test_unstable_frames_are_masked_well_or_refused(way: str, change: str) -> None:
     # Before the last pass or in it; what leaves and what stays together or apart; some of the
     # partitions or all; with strata or without.

@@ -19,7 +19,7 @@ from sdc_dask.blocking.tree import grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.engine.scan import Scan
+from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 
@@ -190,7 +190,14 @@ def plan_blocks(
 
     def count_pass(locator: CountingLocator) -> Cells:
         return map_reduce(
-            frame[needed], _count_partition, merge_cells, locator, list(columns), strata, low
+            frame[needed],
+            _count_partition,
+            merge_cells,
+            locator,
+            list(columns),
+            strata,
+            low,
+            scan.expected(columns),
         )
 
     locator: Locator
@@ -206,13 +213,15 @@ def plan_blocks(
 
 def _count_partition(
     part: pd.DataFrame,
-    _number: int,
+    number: int,
     locator: CountingLocator,
     columns: list[Hashable],
     strata: Strata,
     fill: NDArray[np.float64],
+    expected: Expected,
 ) -> Cells:
     values = to_float(part, columns)
+    expected.check(number, values)
     return locator.count(np.where(np.isnan(values), fill, values), strata.of(part))
 
 

@@ -22,6 +22,7 @@ from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.masks import Then, as_shared, as_tasks, open_routed
 from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
 from sdc_dask.engine.route import route, routed_frame
+from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.splitters import Sample, Splitters, sample_positions, stable_order
 from sdc_dask.engine.strata import Strata
 
@@ -41,6 +42,7 @@ class Order:
     strata: Strata
     projection: Projection
     cells: bool
+    expected: Expected
     row_ids: RowIds
     splitters: Splitters
 
@@ -53,9 +55,13 @@ class Order:
         """Columns that tell the place of a record."""
         return list(dict.fromkeys([*self.columns, *self.by]))
 
-    def items(self, part: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def items(
+        self, part: pd.DataFrame, number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the strata and the values of what is put in order."""
-        stratum, values = self.strata.of(part), to_float(part, self.columns)
+        values = to_float(part, self.columns)
+        self.expected.check(number, values)
+        stratum = self.strata.of(part)
         if self.cells:
             return np.repeat(stratum, len(self.columns)), values.reshape(-1, 1)
         return stratum, values
@@ -69,7 +75,7 @@ class Order:
         self, part: pd.DataFrame, number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return bucket and id of every record of a partition in one integer, and its values."""
-        stratum, values = self.items(part)
+        stratum, values = self.items(part, number)
         ids = self.ids(number, len(part)).ravel()
         bucket = self.splitters.bucket_of(stratum, self.projection(values), ids)
         return (bucket << self.row_ids.bits) + ids, values
@@ -84,7 +90,7 @@ def plan_order(
     columns: Sequence[Hashable],
     strata: Strata,
     projection: Projection,
-    rows: Sequence[int],
+    scan: Scan,
     *,
     cells: bool = False,
 ) -> Order:
@@ -99,16 +105,18 @@ def plan_order(
         Of this frame.
     projection : callable
         From the values of records to their sort keys.
-    rows : sequence of int
-        Records by partition.
+    scan : Scan
+        Of this frame.
     cells : bool, default False
         Whether every value is a record of its own.
     """
+    rows = scan.rows
     row_ids = RowIds.of([count * len(columns) for count in rows] if cells else rows)
     ranges = partitions_wanted(sum(rows), len(columns), len(rows)) if is_dask(frame) else 1
     none = np.empty(0, np.int64)
     splitters = Splitters(len(strata), row_ids.bits, none, np.empty(0), none)
-    order = Order(tuple(columns), strata, projection, cells, row_ids, splitters)
+    expected = scan.expected(columns)
+    order = Order(tuple(columns), strata, projection, cells, expected, row_ids, splitters)
     if ranges > 1:
         sample = map_reduce(frame[order.needed()], _sample, _stack, order, sum(rows), ranges)
         splitters = Splitters.of_sample(sample, len(strata), row_ids.bits, ranges)
@@ -118,8 +126,9 @@ def plan_order(
 
 def _sample(part: pd.DataFrame, number: int, order: Order, total: int, ranges: int) -> Sample:
     picked = sample_positions(len(part), total, number, ranges)
-    stratum, values = order.items(part.iloc[picked])
-    return stratum, order.projection(values), order.ids(number, len(part))[picked].ravel()
+    stratum, values = order.items(part, number)
+    at = order.ids(0, len(part))[picked].ravel()  # positions of items
+    return stratum[at], order.projection(values[at]), order.ids(number, len(part))[picked].ravel()
 
 
 def _stack(parts: list[Sample]) -> Sample:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.scan import Expected, Scan
 
 # A partition of routed records: a worker holds a few copies of one while it works on it.
 TARGET_BYTES = 24 * 2**20
@@ -45,6 +46,7 @@ class Placement:
     """Blocks of a frame. A fused leaf that was cut needs the ranks of its records."""
 
     blocks: Blocks
+    expected: Expected
     row_ids: RowIds
     counts: NDArray[np.int64]  # by fused leaf, in this frame
     cut: NDArray[np.int64]  # fused leaves that are cut in row order
@@ -94,6 +96,7 @@ class Placement:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return block and row id of every record of a partition in one integer, and values."""
         values = to_float(part, self.columns)
+        self.expected.check(number, values)
         block = self.block_of(part, number, values)
         return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part)), values
 
@@ -126,17 +129,15 @@ def check_bits(blocks: int, row_ids: RowIds) -> None:
         )
 
 
-def place(
-    frame: Frame, blocks: Blocks, rows: Sequence[int], k: int, *, planned_here: bool
-) -> Placement:
+def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: bool) -> Placement:
     """Place the records of a frame into blocks.
 
     Parameters
     ----------
     frame : pandas or Dask DataFrame
     blocks : Blocks
-    rows : sequence of int
-        Records by partition.
+    scan : Scan
+        Of the frame.
     k : int
         No block may have fewer records.
     planned_here : bool
@@ -161,7 +162,9 @@ def place(
         for number in sorted(by_partition):
             rank_start[number] = before
             before = before + by_partition[number]
-    placement = Placement(blocks, RowIds.of(rows), counts, cut, rank_start)
+    expected = scan.expected(blocks.columns)
+    row_ids = RowIds.of(scan.rows)
+    placement = Placement(blocks, expected, row_ids, counts, cut, rank_start)
     check_bits(len(placement.block_counts), placement.row_ids)
     return placement
 

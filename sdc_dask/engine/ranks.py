@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from sdc_dask.engine.frames import Frame, all_done, depart_after, is_dask, map_reduce, meta_of
 from sdc_dask.engine.order import Sample
 from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
-from sdc_dask.engine.route import NOT_THE_SAME, Home, check_same, checksum_of, put_home, route
+from sdc_dask.engine.route import Home, check_same, checksum_of, put_home, route
+from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.engine.splitters import Splitters, sample_positions
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
@@ -217,10 +218,11 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | N
     )
     asking, values = [], []
     state = None
-    for number, (piece, measure) in enumerate(zip(pieces, measures, strict=True)):
-        step = task.draw(shared, measure[0], measure[1], layout, number, state)
+    for number, piece in enumerate(pieces):
+        # One task draws and asks: drawing alone would run ahead of what memory can hold.
+        step = task.draw_and_ask(shared, piece, layout, number, state, order.row_ids)
+        asking.append(step[0])
         state = step[1]
-        asking.append(task.ask(piece, step[0], layout, order.row_ids))
         values.append(task.change(shared, piece, layout, number, known))
     empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
     asked = route(
@@ -366,13 +368,19 @@ def _change(swaps: Swaps, piece: RankPiece, layout: Layout, number: int, known: 
     return swaps.change(piece, layout.ranks[number], known)
 
 
-def _ask(
-    piece: RankPiece, positions: NDArray[np.int64], layout: Layout, row_ids: RowIds
-) -> pd.DataFrame:
+def _draw_and_ask(
+    swaps: Swaps,
+    piece: RankPiece,
+    layout: Layout,
+    number: int,
+    state: tuple[int, Sources] | None,
+    row_ids: RowIds,
+) -> tuple[pd.DataFrame, tuple[int, Sources] | None]:
     """Send every row to the piece, and the place in it, of the value that it gets."""
-    number = np.searchsorted(layout.positions, positions, side="right") - 1
-    within = positions - layout.positions[number]
-    return _asking_frame((number << row_ids.bits) + within, piece.rows)
+    positions, state = _draw(swaps, piece.strata, piece.bounds, layout, number, state)
+    other = np.searchsorted(layout.positions, positions, side="right") - 1
+    within = positions - layout.positions[other]
+    return _asking_frame((other << row_ids.bits) + within, piece.rows), state
 
 
 def _asking_frame(key: NDArray[np.int64], rows: NDArray[np.int64]) -> pd.DataFrame:

@@ -32,12 +32,8 @@ from sdc_dask.engine.frames import (
 )
 from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted
 from sdc_dask.engine.placement import Placement, RowIds
+from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
 from sdc_dask.kernels.checksum import checksum
-
-NOT_THE_SAME = (
-    "The frame is not the same each time that it is computed, for instance after a shuffle or with "
-    "random numbers, or its source changed: mask df.persist(), or write it to files first."
-)
 
 
 class Destinations(Protocol):
@@ -99,7 +95,7 @@ def there_and_back(
         routed = _sorted(_depart(frame, 0, destinations))
         (masked,) = mask.run([routed], row_ids, routed_frame, lazy=False)
         return Home([_come_home(_sorted(masked), row_ids, width)], [summarize(frame)], None)
-    meta = _depart(meta_of(frame), 0, destinations)
+    meta = _depart(meta_of(frame), NO_PARTITION, destinations)
     left, checksums = depart_after(
         frame[destinations.needed()], after, summarize, _depart, destinations
     )
@@ -124,7 +120,7 @@ def at_places(
         Routed rows, sorted by their key, which is the index; and the number of partitions that
         they came from.
     """
-    meta = _depart(meta_of(frame), 0, destinations)
+    meta = _depart(meta_of(frame), NO_PARTITION, destinations)
     parts, _ = depart_after(frame[destinations.needed()], after, None, _depart, destinations)
     return _to_places(parts, meta, destinations), len(parts)
 
@@ -142,7 +138,7 @@ def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
     if not is_dask(frame):
         routed = _sorted(_depart_whole(frame, 0, placement))
         return _stay(routed, placement.row_ids, mask, columns, result_meta, len(frame))
-    meta = _depart_whole(meta_of(frame), 0, placement)
+    meta = _depart_whole(meta_of(frame), NO_PARTITION, placement)
     parts = map_partitions([frame], _depart_whole, placement)
     routed = _to_places(parts, meta, placement)
     stay = delayed(_stay, pure=False)

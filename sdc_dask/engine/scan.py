@@ -15,6 +15,39 @@ from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 
+NOT_THE_SAME = (
+    "The frame is not the same each time that it is computed, for instance after a shuffle or with "
+    "random numbers, or its source changed: mask df.persist(), or write it to files first."
+)
+NO_PARTITION = -1  # the number of an empty frame that only shows its columns
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a scan has found of columns: what is read of them later must be like that."""
+
+    rows: tuple[int, ...]  # by partition
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    complete: NDArray[np.bool_]  # by column: whether no cell is missing
+
+    def check(self, number: int, values: NDArray[np.float64]) -> None:
+        """Raise RuntimeError unless a partition has as many rows as it had, of such values."""
+        if number == NO_PARTITION:
+            return
+        if len(values) != self.rows[number]:
+            raise RuntimeError(
+                f"partition {number} has {len(values)} rows, and had {self.rows[number]} when it "
+                f"was scanned. {NOT_THE_SAME}"
+            )
+        # What is compared with NaN is false: it passes, but in columns that had none.
+        outside = (values < self.low) | (values > self.high) | (np.isnan(values) & self.complete)
+        if outside.any():
+            raise RuntimeError(
+                f"{int(outside.sum())} values of partition {number} are beyond all that were there "
+                f"when it was scanned. {NOT_THE_SAME}"
+            )
+
 
 @dataclass(frozen=True)
 class ColumnScan:
@@ -96,6 +129,11 @@ class Scan:
         """Return smallest and largest values."""
         scans = [self.columns[column] for column in columns]
         return np.array([scan.low for scan in scans]), np.array([scan.high for scan in scans])
+
+    def expected(self, columns: Sequence[Hashable]) -> Expected:
+        """Return what later passes over columns must find."""
+        complete = np.array([self.columns[column].missing == 0 for column in columns])
+        return Expected(self.rows, *self.bounds(columns), complete)
 
     def coordinates(self, columns: Sequence[Hashable], *, standardize: bool) -> Coordinates:
         """Return the coordinates in which distances between these columns are measured."""

@@ -71,6 +71,9 @@ class WindowSwaps:
         self._pool = np.empty(window + 1, kind)  # ranks of the window without a partner
         self._free = _fill_pool(self._pool, self._place, window)
 
+    def __sizeof__(self) -> int:
+        return self._source.nbytes + self._place.nbytes + self._pool.nbytes
+
     def draw(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the sources of the next ranks, one for each number of [0, 1) that is given."""
         sources = np.empty(len(uniforms), np.int64)

@@ -85,7 +85,7 @@ class MaskInOrder(OrderMask):
                     state = Crossing(stratum, count, crossing.centroid)
                     continue
             if choices[end - 1] == 0:
-                check_size(int(end - begin), self.k)
+                check_size(0, self.k)
             begins = cuts(choices[begin:end], end - begin)
             before = max(0, -int(begins[0]))
             lead = first_lead[len(first_lead) - before :]

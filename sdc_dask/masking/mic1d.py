@@ -74,7 +74,7 @@ def mic1d(frame: Frame, request: Mic1dRequest) -> Frame:
     # The difference between two of the largest numbers overflows; a smaller power of two does not.
     largest = np.abs(scanned.bounds(columns)).max()
     exponent = 4 if largest > 1e300 else 0
-    order = plan_order(frame, columns, strata, Single(), scanned.rows, cells=True)
+    order = plan_order(frame, columns, strata, Single(), scanned, cells=True)
     lazy = is_dask(frame)
     ranges = partitions_wanted(scanned.n * len(columns), 4, len(scanned.rows)) if lazy else 1
     mask = Mic1dMask(ScaleRuns(request.kappa, exponent, order), ranges)

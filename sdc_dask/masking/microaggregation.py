@@ -95,7 +95,7 @@ def _plan_group(
     if METHODS[request.method].ordered:
         projection = _projection(frame, scanned, columns, request)
         if request.blocking is None:
-            order = plan_order(frame, columns, strata, projection, scanned.rows)
+            order = plan_order(frame, columns, strata, projection, scanned)
             return InOrder(order, MaskInOrder(request.k, coordinates, order))
         grouping = Ordered(request.k, projection)
     elif request.method == "vmdav":
@@ -124,7 +124,7 @@ def place_in_blocks(
     """
     blocking = request.blocking
     if isinstance(blocking, Blocks):
-        return place(frame, blocking, scanned.rows, request.k, planned_here=False)
+        return place(frame, blocking, scanned, request.k, planned_here=False)
     max_block = largest if isinstance(request.max_block, str) else request.max_block
     blocks = plan_blocks(
         frame,
@@ -136,7 +136,7 @@ def place_in_blocks(
         max_block=max_block,
         method=blocking or WHOLE,
     )
-    return place(frame, blocks, scanned.rows, request.k, planned_here=True)
+    return place(frame, blocks, scanned, request.k, planned_here=True)
 
 
 def _projection(

@@ -80,6 +80,9 @@ class _Window(Sources):
     def draw(self, count: int) -> NDArray[np.int64]:
         return self._swaps.draw(self._rng.random(count))
 
+    def __sizeof__(self) -> int:
+        return self._swaps.__sizeof__()  # by which workers decide what goes to disk
+
 
 class _Drawn(Sources):
     """Swaps that were drawn all at once."""
@@ -90,6 +93,9 @@ class _Drawn(Sources):
     def draw(self, count: int) -> NDArray[np.int64]:
         drawn, self._sources = self._sources[:count], self._sources[count:]
         return drawn
+
+    def __sizeof__(self) -> int:
+        return self._sources.nbytes
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> _Drawn:
         return _Drawn(self._sources)  # which nobody changes
@@ -373,7 +379,7 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
     p, buckets = request.rule.p, request.rule.buckets
     smallest = max(2, buckets or 0, math.ceil(100 / p) if p is not None else 0)
     if isinstance(request.blocking, Blocks):
-        placement = place(frame, request.blocking, scanned.rows, 2, planned_here=False)
+        placement = place(frame, request.blocking, scanned, 2, planned_here=False)
     else:
         small = int((strata.counts < smallest).sum())
         if small:
@@ -400,6 +406,6 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
             max_block=size,
             method=request.blocking or WHOLE,
         )
-        placement = place(frame, blocks, scanned.rows, smallest, planned_here=True)
+        placement = place(frame, blocks, scanned, smallest, planned_here=True)
     swapped = there_and_back(frame, placement, SwapBlocks(request.rule))
     return put_back(frame, [swapped], [placement], same_dtypes=True)

@@ -132,6 +132,8 @@ def _parameters(
         raise ValueError(f"method={method!r} needs {takes}=: name it.")
     if takes == "gain":
         return (arguments.number(value, "gain", 0.0),)
+    if takes == "weights" or isinstance(value, (list, np.ndarray)):
+        value = np.array(value)  # a copy: a lazy frame is computed later
     pair = isinstance(value, tuple) and len(value) == 2
     parameters = (value if pair else (value, value)) if method == "twofold" else (value,)
     if method in AGGREGATIONS:
