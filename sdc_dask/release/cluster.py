@@ -27,10 +27,24 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     ------
     distributed.Client
     """
-    # Shuffles and spilling write original values: into a directory of this run's own, mode 0700.
+    environment = dask.config.get("distributed.nanny.pre-spawn-environ", {})
     with (
+        # Shuffles and spilling write original values: into a directory of this run's own, mode
+        # 0700.
         tempfile.TemporaryDirectory(prefix="sdc-dask-", ignore_cleanup_errors=True) as scratch,
-        dask.config.set({"temporary-directory": scratch, "scheduler": None}),
+        dask.config.set(
+            {
+                "temporary-directory": scratch,
+                "scheduler": None,
+                # What workers do not manage must be small: memory of arrays goes back to the
+                # system when they are gone, and a shuffle waits rather than buffers.
+                "distributed.nanny.pre-spawn-environ": {
+                    **environment,
+                    "MALLOC_MMAP_THRESHOLD_": 2**20,
+                },
+                "distributed.p2p.comm.buffer": "64 MiB",
+            }
+        ),
         LocalCluster(
             n_workers=workers or len(os.sched_getaffinity(0)),
             threads_per_worker=1,
