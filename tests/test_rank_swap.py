@@ -497,7 +497,8 @@ def test_a_frame_that_changes_is_found(change: int, options: dict[str, Any]) -> 
     # Dask takes functions of equal code for equal, unless an argument tells them apart.
     meta = pd.DataFrame({"x": np.empty(0)})
     frame = dd.from_map(part, [0, 1], name=f"{change} {options}", meta=meta)
-    with dask.config.set(scheduler="sync"):
-        swapped = frame.sdc.rank_swap(["x"], **options)
-        with pytest.raises(RuntimeError, match="not the same each time"):
-            swapped.compute()
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises(RuntimeError, match="not the same each time"),
+    ):
+        frame.sdc.rank_swap(["x"], **options).compute()

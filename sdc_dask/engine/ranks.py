@@ -8,6 +8,7 @@ one travels to the value of the other, and both go home. Missing cells have no r
 from __future__ import annotations
 
 import copy
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -173,6 +174,11 @@ class Swaps(ABC):
     def sources(self, stratum: int) -> Sources:
         """Return the sources of a stratum, from its first rank on."""
 
+    @property
+    def looks_first(self) -> bool:
+        """Whether values change by what is known of all pieces."""
+        return False
+
     def summarize(self, piece: RankPiece, ranks: NDArray[np.int64]) -> Any:
         """Return what is to be known of a piece before any is changed; they add up by merge."""
         return None
@@ -204,30 +210,34 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | N
         values = swaps.change(piece, layout.ranks[0], known)
         home = _leave(values, piece.rows[np.argsort(sources)])
         return Home([_come_home(_sorted(home), order.row_ids)], [summarize(frame)], None)
+    # Where every piece begins is counted before: so a piece is sorted, asked for and dropped, and
+    # only its values wait for the rows that get them.
+    layout = _lay_out(_expected_pieces(frame, order), order.strata.counts)
     meta = _depart(meta_of(frame), 0, order)
     left, checksums = depart_after(frame[order.needed()], after, summarize, _depart, order)
     routed = dd.from_delayed(left, meta=meta, verify_meta=False)
     divisions = [bucket << order.row_ids.bits for bucket in order.splitters.ranges]
     task = _Tasks()
     plan = delayed(order, pure=False, traverse=False)
-    pieces = [task.arrive(part, plan) for part in route(routed, divisions).to_delayed()]
-    measures = [task.measure(piece) for piece in pieces]
-    layout = task.lay_out(measures, order.strata.counts)
-    known = task.merge(
-        shared, [task.summarize(shared, piece, layout, n) for n, piece in enumerate(pieces)]
-    )
+    whole = delayed(layout, pure=False, traverse=False)
+    parts = route(routed, divisions).to_delayed()
+    known = None
+    if swaps.looks_first:
+        known = task.merge(
+            shared,
+            [task.summarize(shared, part, plan, whole, n) for n, part in enumerate(parts)],
+        )
     asking, values = [], []
     state = None
-    for number, piece in enumerate(pieces):
-        # One task draws and asks: drawing alone would run ahead of what memory can hold.
-        step = task.draw_and_ask(shared, piece, layout, number, state, order.row_ids)
+    for number, part in enumerate(parts):
+        step = task.swap_piece(shared, part, plan, whole, number, state, known)
         asking.append(step[0])
         state = step[1]
-        values.append(task.change(shared, piece, layout, number, known))
+        values.append(step[2])
     empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
     asked = route(
         dd.from_delayed(asking, meta=empty, verify_meta=False),
-        [number << order.row_ids.bits for number in range(len(pieces) + 1)],
+        [number << order.row_ids.bits for number in range(len(parts) + 1)],
     )
     leaving = [
         task.answer(part, each, order.row_ids)
@@ -348,7 +358,8 @@ def _draw(
         else:
             # The piece before ended in this stratum. A task may run twice: what it was given
             # stays as it was.
-            assert state is not None and state[0] == stratum
+            if state is None or state[0] != stratum:
+                raise RuntimeError(f"the order of a column has changed. {NOT_THE_SAME}")
             sources = copy.deepcopy(state[1])
         first = int(layout.positions[number]) + begin - rank  # of the stratum
         positions[begin:end] = first + sources.draw(end - begin)
@@ -356,7 +367,34 @@ def _draw(
     return positions, state
 
 
-def _summarize(swaps: Swaps, piece: RankPiece, layout: Layout, number: int) -> Any:
+def _expected_pieces(
+    frame: Frame, order: RankOrder
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Count what comes to every range: its strata, and where each begins in it."""
+    counts = map_reduce(frame[order.needed()], _count_buckets, _add, order)
+    strata = order.splitters.stratum_of(np.arange(len(counts)))
+    pieces = []
+    for begin, end in itertools.pairwise(order.splitters.ranges):
+        held = begin + np.flatnonzero(counts[begin:end])
+        pieces.append((strata[held], np.append(0, np.cumsum(counts[held]))))
+    return pieces
+
+
+def _count_buckets(part: pd.DataFrame, number: int, order: RankOrder) -> NDArray[np.int64]:
+    stratum, key, ids, _ = order.items(part, number)
+    bucket = order.splitters.bucket_of(stratum, key, ids)
+    return np.bincount(bucket, minlength=len(order.splitters))
+
+
+def _add(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(parts, axis=0)
+
+
+def _summarize(
+    swaps: Swaps, routed: pd.DataFrame, order: RankOrder, layout: Layout, number: int
+) -> Any:
+    piece = _arrive(routed, order)
+    _check_piece(piece, layout, number)
     return swaps.summarize(piece, layout.ranks[number])
 
 
@@ -364,23 +402,30 @@ def _merge(swaps: Swaps, parts: list[Any]) -> Any:
     return swaps.merge(parts)
 
 
-def _change(swaps: Swaps, piece: RankPiece, layout: Layout, number: int, known: Any) -> pd.Series:
-    return swaps.change(piece, layout.ranks[number], known)
+def _check_piece(piece: RankPiece, layout: Layout, number: int) -> None:
+    """Raise RuntimeError unless a piece is as it was counted."""
+    length = layout.positions[number + 1] - layout.positions[number]
+    if len(piece.rows) != length or len(piece.strata) != len(layout.ranks[number]):
+        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
 
 
-def _draw_and_ask(
+def _swap_piece(
     swaps: Swaps,
-    piece: RankPiece,
+    routed: pd.DataFrame,
+    order: RankOrder,
     layout: Layout,
     number: int,
     state: tuple[int, Sources] | None,
-    row_ids: RowIds,
-) -> tuple[pd.DataFrame, tuple[int, Sources] | None]:
-    """Send every row to the piece, and the place in it, of the value that it gets."""
+    known: Any,
+) -> tuple[pd.DataFrame, tuple[int, Sources] | None, pd.Series]:
+    """Sort a piece, send its rows to the values that they get, and keep its values."""
+    piece = _arrive(routed, order)
+    _check_piece(piece, layout, number)
     positions, state = _draw(swaps, piece.strata, piece.bounds, layout, number, state)
     other = np.searchsorted(layout.positions, positions, side="right") - 1
     within = positions - layout.positions[other]
-    return _asking_frame((other << row_ids.bits) + within, piece.rows), state
+    asking = _asking_frame((other << order.row_ids.bits) + within, piece.rows)
+    return asking, state, swaps.change(piece, layout.ranks[number], known)
 
 
 def _asking_frame(key: NDArray[np.int64], rows: NDArray[np.int64]) -> pd.DataFrame:

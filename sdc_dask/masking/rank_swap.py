@@ -215,6 +215,11 @@ class ColumnSwaps(Swaps):
     top: float
     bottom: float
 
+    @property
+    def looks_first(self) -> bool:
+        """Whether extremes are averaged, which takes a look at all of them."""
+        return bool(self.top or self.bottom)
+
     def sources(self, stratum: int) -> Sources:
         """Return the sources of a stratum."""
         return self.rule.sources(int(self.counts[stratum]), _GLOBAL, self.stream, stratum)
