@@ -266,7 +266,8 @@ class SdcAccessor:
         columns : list
             Numeric columns without missing cells.
         kappa : int
-            Values in a run, from 2 to the number of values; the last run may have fewer.
+            Values in a run, from 2 to the number of values; the last run may have fewer. It takes
+            a tenth of all values or more to mask much: a small kappa hardly changes anything.
         by : name or list of names, optional
             Strata: columns whose values runs never mix.
 

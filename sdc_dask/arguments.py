@@ -35,7 +35,10 @@ def number(
     valid = f"{name} must be a number of at least {smallest:g}{upper}{finite}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{valid}, received {type(value).__name__}.")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:
+        raise ValueError(f"{valid}, received an integer beyond all floats.") from None
     if not smallest <= value <= largest or (math.isinf(value) and not infinite):
         raise ValueError(f"{valid}, received {value:g}.")
     return value

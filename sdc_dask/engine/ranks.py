@@ -30,6 +30,10 @@ from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.engine.splitters import Splitters, sample_positions
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
 
+# A piece of one column has few bytes a row, but sorting it and telling positions takes arrays of
+# its length: it must be as short as if it had so many columns.
+ARRAYS = 7
+
 
 @dataclass(frozen=True)
 class PresentCounts:
@@ -108,7 +112,7 @@ def plan_ranks(frame: Frame, column: Hashable, strata: Strata, rows: Sequence[in
     none = np.empty(0, np.int64)
     splitters = Splitters(len(strata), row_ids.bits, none, np.empty(0), none)
     order = RankOrder(column, meta_of(frame)[column].dtype, strata, row_ids, splitters)
-    ranges = partitions_wanted(sum(rows), 1, len(rows)) if is_dask(frame) else 1
+    ranges = partitions_wanted(sum(rows), ARRAYS, len(rows)) if is_dask(frame) else 1
     if ranges > 1:
         sample = map_reduce(frame[order.needed()], _sample, _stack, order, sum(rows), ranges)
         splitters = Splitters.of_sample(sample, len(strata), row_ids.bits, ranges)

@@ -72,6 +72,7 @@ def fuzzy_microaggregate(
     m1 = arguments.number(m1, "m1", 1.0, infinite=True)
     m2 = arguments.number(m2, "m2", 1.0, infinite=True)
     entropy = arguments.entropy(random_state)
+    scanned, strata = survey(frame, request)
     settled = (
         " With m1 of 3 and more and few columns, centres settle on single records, which are then "
         "released as they are: use a smaller m1."
@@ -82,7 +83,6 @@ def fuzzy_microaggregate(
         f"what was reached.{settled if SETTLES <= m1 < math.inf else ''}",
         stacklevel=3,
     )
-    scanned, strata = survey(frame, request)
     destinations: list[Placement] = []
     homes: list[Home] = []
     for stream, (columns, each) in enumerate(zip(request.groups, strata, strict=True)):
