@@ -132,15 +132,14 @@ def _parameters(
         raise ValueError(f"method={method!r} needs {takes}=: name it.")
     if takes == "gain":
         return (arguments.number(value, "gain", 0.0),)
-    if takes == "weights" or isinstance(value, (list, np.ndarray)):
-        value = np.array(value)  # a copy: a lazy frame is computed later
     pair = isinstance(value, tuple) and len(value) == 2
     parameters = (value if pair else (value, value)) if method == "twofold" else (value,)
     if method in AGGREGATIONS:
         for group in groups:
             # Weights and measures that do not fit are refused here, before any data is read.
             aggregate(method, np.zeros((1, len(group))), parameters)
-    return parameters
+    # Copies: the user may change an array before a lazy frame is computed.
+    return tuple(each if callable(each) else np.array(each) for each in parameters)
 
 
 def _check_reuse(blocks: Blocks, request: Request) -> None:
