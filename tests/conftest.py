@@ -10,8 +10,13 @@ import dask
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sdc_dask.release.cluster import local_cluster
+
+# The first example of a test compiles kernels, which takes seconds: no example has a deadline.
+settings.register_profile("compiled", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("compiled")
 
 EIA_COLUMNS = [
     "UTILITYID",
