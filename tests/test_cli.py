@@ -314,13 +314,13 @@ def test_sigterm_leaves_nothing(tmp_path: Path) -> None:
     command += ["--columns", "income,wealth,age", "-k", "5", "--workers", "1"]
     environment = {**os.environ, "TMPDIR": str(scratch)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while not list(tmp_path.glob(".release.*.partial/*")):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=100)
     assert process.returncode == 143
     assert "sdc-dask: terminated.\n" in complaint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scratch", "survey"]
