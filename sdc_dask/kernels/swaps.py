@@ -59,7 +59,7 @@ class WindowSwaps:
     --------
     >>> swaps = WindowSwaps(6, 2)
     >>> swaps.draw(np.array([0.9, 0.1, 0.9, 0.5, 0.5, 0.5]))
-    array([2, 3, 0, 1, 5, 4])
+    array([1, 0, 3, 2, 5, 4])
     """
 
     def __init__(self, n: int, window: int) -> None:
