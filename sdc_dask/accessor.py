@@ -450,8 +450,8 @@ class SdcAccessor:
 
         Notes
         -----
-        Equal values have ranks in row order. For a Dask frame, one pass counts values and one a
-        column samples them when this is called; the rest is lazy.
+        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two a
+        column sample and count them, when this is called; the rest is lazy.
 
         References
         ----------

@@ -196,13 +196,15 @@ def test_quantifiers_equal_the_definitions_by_sets(family: type, alpha: float) -
 def test_a_quantifier_is_the_measure_of_its_values(quantifier: Callable) -> None:
     values = np.random.default_rng(1).random((50, 4))
     measure = quantifier(np.array([members.bit_count() for members in range(16)]) / 4)
-    close = partial(np.testing.assert_allclose, rtol=0, atol=1e-14)
-    close(choquet(values, quantifier), owa(values, quantifier))
-    close(choquet(values, measure), owa(values, quantifier))
-    close(sugeno(values, measure), sugeno(values, quantifier))
-    mixed = twofold(values, measure, power(2))
-    close(mixed, twofold(values, quantifier, power(2)))
-    close(twofold(values, power(2), measure), twofold(values, power(2), quantifier))
+    pairs = [
+        (choquet(values, quantifier), owa(values, quantifier)),
+        (choquet(values, measure), owa(values, quantifier)),
+        (sugeno(values, measure), sugeno(values, quantifier)),
+        (twofold(values, measure, power(2)), twofold(values, quantifier, power(2))),
+        (twofold(values, power(2), measure), twofold(values, power(2), quantifier)),
+    ]
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 @few

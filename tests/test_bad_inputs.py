@@ -535,7 +535,9 @@ def test_k_above_the_largest_block_is_an_error(refuse: Refuse, max_block: int) -
 
 
 def test_largest_block_of_k(mask: Mask) -> None:
-    mask(people(100), k=5, max_block=5)
+    result = mask(people(100), k=5, max_block=5)
+    # A block of 5 to 9 records is one group.
+    assert result.groupby(["x", "y"]).size().between(5, 9).all()
 
 
 @pytest.mark.parametrize("columns", [[], (), [[]], [["x"], []]])
@@ -556,7 +558,8 @@ def test_columns_that_are_no_list_are_an_error(refuse: Refuse, columns: Any) -> 
 def test_forty_columns(mask: Mask, max_block: int | str) -> None:
     values = np.random.default_rng(8).normal(size=(300, 40))
     frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(40)]).assign(kept=1)
-    mask(frame, [f"x{j}" for j in range(40)], k=5, max_block=max_block)
+    result = mask(frame, [f"x{j}" for j in range(40)], k=5, max_block=max_block)
+    assert 2 <= len(result.drop_duplicates()) <= 300 // 5
 
 
 # Types
@@ -720,7 +723,9 @@ def test_integers_that_floats_cannot_hold_are_an_error(refuse: Refuse, dtype: st
 def test_largest_exact_integers(mask: Mask) -> None:
     values = np.arange(60)
     values[:6] = [2**53, 2**53, 2**53, -(2**53), -(2**53), -(2**53)]
-    mask(people().assign(x=values), max_block=12)
+    result = mask(people().assign(x=values), ["x"], max_block=12)
+    # Both extremes have groups of their own, in which nothing is rounded.
+    assert result["x"].iloc[:6].tolist() == [2.0**53] * 3 + [-(2.0**53)] * 3
 
 
 def test_masked_categories_are_an_error(refuse: Refuse) -> None:
@@ -862,7 +867,9 @@ def test_column_that_is_masked_and_a_stratum_is_an_error(refuse: Refuse) -> None
 
 
 def test_groups_of_columns_each_reach_k(mask: Mask) -> None:
-    mask(people(120), [["x", "y"], ["kept"], ["number"]], k=4, max_block=20)
+    groups = [["x", "y"], ["kept"], ["number"]]
+    result = mask(people(120), groups, k=4, max_block=20)
+    assert all(result.groupby(group).size().min() >= 4 for group in groups)
 
 
 def test_unknown_divisions() -> None:
@@ -987,7 +994,9 @@ def test_strata_and_missing_cells_with_internal_names(mask: Mask, name: str) -> 
     frame[name] = np.arange(80) % 2
     columns = [column for column in INTERNAL if column != name][:3]
     frame.loc[np.arange(80) % 5 == 0, columns[1]] = np.nan
-    mask(frame, columns, by=name, missing="separate", max_block=12)
+    result = mask(frame, columns, by=name, missing="separate", max_block=12)
+    assert np.array_equal(result[columns].isna(), frame[columns].isna())
+    assert result[columns[1]].isna().sum() == 16
 
 
 @pytest.mark.parametrize("name", INTERNAL)

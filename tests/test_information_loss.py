@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdc_dask.kernels.differences import CELLS, Grid, differences, exact_gram, quantiles_of
+from sdc_dask.kernels.differences import CELLS, Grid, differences, quantiles_of
 from sdc_dask.kernels.exact import exact_products, exact_sum
+from sdc_dask.kernels.gram import exact_gram
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.kernels.differences import exact_gram
 from sdc_dask.kernels.exact import ExactSum, exact_sum
+from sdc_dask.kernels.gram import exact_gram
 
 _SQUARED_UNIT = 2 * 1074  # products and squares are multiples of 2**-2148
 

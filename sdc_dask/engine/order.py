@@ -23,7 +23,13 @@ from sdc_dask.engine.masks import Then, as_shared, as_tasks, open_routed
 from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
 from sdc_dask.engine.route import route, routed_frame
 from sdc_dask.engine.scan import Expected, Scan
-from sdc_dask.engine.splitters import Sample, Splitters, sample_positions, stable_order
+from sdc_dask.engine.splitters import (
+    Sample,
+    Splitters,
+    sample_positions,
+    stable_order,
+    stack_samples,
+)
 from sdc_dask.engine.strata import Strata
 
 # From the values of records to their sort keys: finite, and a function of the record alone.
@@ -113,12 +119,11 @@ def plan_order(
     rows = scan.rows
     row_ids = RowIds.of([count * len(columns) for count in rows] if cells else rows)
     ranges = partitions_wanted(sum(rows), len(columns), len(rows)) if is_dask(frame) else 1
-    none = np.empty(0, np.int64)
-    splitters = Splitters(len(strata), row_ids.bits, none, np.empty(0), none)
+    splitters = Splitters.none(len(strata), row_ids.bits)
     expected = scan.expected(columns)
     order = Order(tuple(columns), strata, projection, cells, expected, row_ids, splitters)
     if ranges > 1:
-        sample = map_reduce(frame[order.needed()], _sample, _stack, order, sum(rows), ranges)
+        sample = map_reduce(frame[order.needed()], _sample, stack_samples, order, sum(rows), ranges)
         splitters = Splitters.of_sample(sample, len(strata), row_ids.bits, ranges)
     check_bits(len(splitters), row_ids)
     return replace(order, splitters=splitters)
@@ -129,11 +134,6 @@ def _sample(part: pd.DataFrame, number: int, order: Order, total: int, ranges: i
     stratum, values = order.items(part, number)
     at = order.ids(0, len(part))[picked].ravel()  # positions of items
     return stratum[at], order.projection(values[at]), order.ids(number, len(part))[picked].ravel()
-
-
-def _stack(parts: list[Sample]) -> Sample:
-    stratum, key, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return stratum, key, ids
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _draw(masked: Masked, number: int, total: int, ranges: int) -> Sample:
 
 
 def _split(samples: list[Sample], n_strata: int, bits: int, ranges: int) -> Splitters:
-    return Splitters.of_sample(_stack(samples), n_strata, bits, ranges)
+    return Splitters.of_sample(stack_samples(samples), n_strata, bits, ranges)
 
 
 def _depart(masked: Masked, splitters: Splitters) -> pd.DataFrame:

@@ -22,12 +22,11 @@ from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame, all_done, depart_after, is_dask, map_reduce, meta_of
-from sdc_dask.engine.order import Sample
 from sdc_dask.engine.placement import RowIds, check_bits, partitions_wanted
-from sdc_dask.engine.route import Home, check_same, checksum_of, put_home, route
+from sdc_dask.engine.route import Home, check_same, checksum_of, put_home, route, sorted_by_key
 from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.sort_keys import sort_keys
-from sdc_dask.engine.splitters import Splitters, sample_positions
+from sdc_dask.engine.splitters import Sample, Splitters, sample_positions, stack_samples
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
 
 # A piece of one column has few bytes a row, but sorting it and telling positions takes arrays of
@@ -109,12 +108,11 @@ class RankOrder:
 def plan_ranks(frame: Frame, column: Hashable, strata: Strata, rows: Sequence[int]) -> RankOrder:
     """Choose the ranges of a column's order, in one pass over the data if there are several."""
     row_ids = RowIds.of(rows)
-    none = np.empty(0, np.int64)
-    splitters = Splitters(len(strata), row_ids.bits, none, np.empty(0), none)
+    splitters = Splitters.none(len(strata), row_ids.bits)
     order = RankOrder(column, meta_of(frame)[column].dtype, strata, row_ids, splitters)
     ranges = partitions_wanted(sum(rows), ARRAYS, len(rows)) if is_dask(frame) else 1
     if ranges > 1:
-        sample = map_reduce(frame[order.needed()], _sample, _stack, order, sum(rows), ranges)
+        sample = map_reduce(frame[order.needed()], _sample, stack_samples, order, sum(rows), ranges)
         splitters = Splitters.of_sample(sample, len(strata), row_ids.bits, ranges)
     check_bits(len(splitters), row_ids)
     return replace(order, splitters=splitters)
@@ -127,12 +125,6 @@ def _sample(part: pd.DataFrame, number: int, order: RankOrder, total: int, range
     return stratum, key, order.row_ids.ids(number, len(part))[picked][ids]
 
 
-def _stack(parts: list[Sample]) -> Sample:
-    full = [part for part in parts if len(part[2])] or parts[:1]
-    stratum, key, ids = (np.concatenate(arrays) for arrays in zip(*full, strict=True))
-    return stratum, key, ids
-
-
 @dataclass(frozen=True)
 class RankPiece:
     """Consecutive values of a column's order, and the strata that they belong to."""
@@ -141,10 +133,6 @@ class RankPiece:
     values: pd.Series
     strata: NDArray[np.int64]  # those of which there are values, in order
     bounds: NDArray[np.int64]  # where each begins, and the end of the last
-
-    def __sizeof__(self) -> int:
-        """Return the memory that is held, by which workers decide what goes to disk."""
-        return self.rows.nbytes + int(self.values.memory_usage(index=False, deep=True))
 
 
 @dataclass(frozen=True)
@@ -179,21 +167,21 @@ class Swaps(ABC):
         """Return the sources of a stratum, from its first rank on."""
 
     @property
+    @abstractmethod
     def looks_first(self) -> bool:
         """Whether values change by what is known of all pieces."""
-        return False
 
+    @abstractmethod
     def summarize(self, piece: RankPiece, ranks: NDArray[np.int64]) -> Any:
-        """Return what is to be known of a piece before any is changed; they add up by merge."""
-        return None
+        """Return what is to be known of a piece, given the first rank of each of its strata."""
 
+    @abstractmethod
     def merge(self, parts: list[Any]) -> Any:
         """Merge what is known of pieces."""
-        return None
 
+    @abstractmethod
     def change(self, piece: RankPiece, ranks: NDArray[np.int64], known: Any) -> pd.Series:
         """Return the values of a piece that are swapped: those that they are, or others."""
-        return piece.values
 
 
 def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | None = None) -> Home:
@@ -207,13 +195,13 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | N
     shared = delayed(swaps, pure=False, traverse=False)
     summarize = partial(checksum_of, numbers=(), others=order.needed())
     if not is_dask(frame):
-        piece = _arrive(_sorted(_depart(frame, 0, order)), order)
-        layout = _lay_out([_measure(piece)], order.strata.counts)
+        piece = _arrive(sorted_by_key(_depart(frame, 0, order)), order)
+        layout = _lay_out([(piece.strata, piece.bounds)], order.strata.counts)
         sources, _ = _draw(swaps, piece.strata, piece.bounds, layout, 0, None)
         known = swaps.merge([swaps.summarize(piece, layout.ranks[0])])
         values = swaps.change(piece, layout.ranks[0], known)
         home = _leave(values, piece.rows[np.argsort(sources)])
-        return Home([_come_home(_sorted(home), order.row_ids)], [summarize(frame)], None)
+        return Home([_come_home(sorted_by_key(home), order.row_ids)], [summarize(frame)], None)
     # Where every piece begins is counted before: so a piece is sorted, asked for and dropped, and
     # only its values wait for the rows that get them.
     layout = _lay_out(_expected_pieces(frame, order), order.strata.counts)
@@ -221,20 +209,20 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | N
     left, checksums = depart_after(frame[order.needed()], after, summarize, _depart, order)
     routed = dd.from_delayed(left, meta=meta, verify_meta=False)
     divisions = [bucket << order.row_ids.bits for bucket in order.splitters.ranges]
-    task = _Tasks()
+    task = partial(delayed, pure=False)
     plan = delayed(order, pure=False, traverse=False)
     whole = delayed(layout, pure=False, traverse=False)
     parts = route(routed, divisions).to_delayed()
     known = None
     if swaps.looks_first:
-        known = task.merge(
+        known = task(_merge)(
             shared,
-            [task.summarize(shared, part, plan, whole, n) for n, part in enumerate(parts)],
+            [task(_summarize)(shared, part, plan, whole, n) for n, part in enumerate(parts)],
         )
     asking, values = [], []
     state = None
     for number, part in enumerate(parts):
-        step = task.swap_piece(shared, part, plan, whole, number, state, known)
+        step = task(_swap_piece)(shared, part, plan, whole, number, state, known)
         asking.append(step[0])
         state = step[1]
         values.append(step[2])
@@ -244,22 +232,15 @@ def swap_column(frame: Frame, order: RankOrder, swaps: Swaps, after: Delayed | N
         [number << order.row_ids.bits for number in range(len(parts) + 1)],
     )
     leaving = [
-        task.answer(part, each, order.row_ids)
+        task(_answer)(part, each, order.row_ids)
         for part, each in zip(asked.to_delayed(), values, strict=True)
     ]
     back = route(
         dd.from_delayed(leaving, meta=meta, verify_meta=False),
         order.row_ids.divisions(len(left)),
     )
-    home = [task.come_home(part, order.row_ids) for part in back.to_delayed()]
+    home = [task(_come_home)(part, order.row_ids) for part in back.to_delayed()]
     return Home(home, checksums, all_done(leaving))
-
-
-class _Tasks:
-    """The steps as tasks, by name."""
-
-    def __getattr__(self, name: str) -> Any:
-        return delayed(globals()[f"_{name}"], pure=False)
 
 
 def put_swapped(frame: Frame, homes: Sequence[Home], orders: Sequence[RankOrder]) -> Frame:
@@ -306,10 +287,6 @@ def _depart(part: pd.DataFrame, number: int, order: RankOrder) -> pd.DataFrame:
     )
 
 
-def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
-    return routed.set_index("key").sort_index()
-
-
 def _arrive(routed: pd.DataFrame, order: RankOrder) -> RankPiece:
     """Sort what came to a range."""
     key = routed.index.to_numpy()
@@ -322,10 +299,6 @@ def _arrive(routed: pd.DataFrame, order: RankOrder) -> RankPiece:
     rows = key[by_value] & ((1 << order.row_ids.bits) - 1)
     values = values.take(by_value).reset_index(drop=True)
     return RankPiece(rows, values, stratum[begins], np.append(begins, len(rows)))
-
-
-def _measure(piece: RankPiece) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return piece.strata, piece.bounds
 
 
 def _lay_out(

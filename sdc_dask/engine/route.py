@@ -92,9 +92,9 @@ def there_and_back(
     row_ids, width = destinations.row_ids, len(destinations.columns)
     summarize = partial(checksum_of, numbers=destinations.columns, others=destinations.by)
     if not is_dask(frame):
-        routed = _sorted(_depart(frame, 0, destinations))
+        routed = sorted_by_key(_depart(frame, 0, destinations))
         (masked,) = mask.run([routed], row_ids, routed_frame, lazy=False)
-        return Home([_come_home(_sorted(masked), row_ids, width)], [summarize(frame)], None)
+        return Home([_come_home(sorted_by_key(masked), row_ids, width)], [summarize(frame)], None)
     meta = _depart(meta_of(frame), NO_PARTITION, destinations)
     left, checksums = depart_after(
         frame[destinations.needed()], after, summarize, _depart, destinations
@@ -136,7 +136,7 @@ def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
     columns = placement.columns
     result_meta = replace_columns(meta_of(frame), columns, np.empty((0, len(columns))))
     if not is_dask(frame):
-        routed = _sorted(_depart_whole(frame, 0, placement))
+        routed = sorted_by_key(_depart_whole(frame, 0, placement))
         return _stay(routed, placement.row_ids, mask, columns, result_meta, len(frame))
     meta = _depart_whole(meta_of(frame), NO_PARTITION, placement)
     parts = map_partitions([frame], _depart_whole, placement)
@@ -280,7 +280,7 @@ def route(routed: dd.DataFrame, divisions: list[int]) -> dd.DataFrame:
     return routed.set_index("key", divisions=divisions, shuffle_method=method)
 
 
-def _sorted(routed: pd.DataFrame) -> pd.DataFrame:
+def sorted_by_key(routed: pd.DataFrame) -> pd.DataFrame:
     """Do to a pandas frame what :func:`route` does to the one partition of it."""
     return routed.set_index("key").sort_index()
 

@@ -8,6 +8,7 @@ filled, and nothing about the order itself.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,9 +40,17 @@ class Splitters:
     ids: NDArray[np.int64]
 
     @classmethod
+    def none(cls, n_strata: int, bits: int) -> Splitters:
+        """Return no borders: one bucket a stratum."""
+        empty = np.empty(0, np.int64)
+        return cls(n_strata, bits, empty, np.empty(0), empty)
+
+    @classmethod
     def of_sample(cls, sample: Sample, n_strata: int, bits: int, ranges: int) -> Splitters:
         """Choose borders for so many ranges of about equal size, or for fewer."""
         stratum, key, ids = sample
+        if not len(ids):
+            return cls.none(n_strata, bits)
         order = np.lexsort((ids, key, stratum))
         borders = order[np.arange(1, ranges) * len(order) // ranges]
         # A record may have been drawn more than once.
@@ -116,6 +125,13 @@ def sample_positions(count: int, total: int, number: int, ranges: int) -> NDArra
     if share >= count:
         return np.arange(count)
     return np.sort(np.random.default_rng(number).integers(0, count, share))
+
+
+def stack_samples(parts: Sequence[Sample]) -> Sample:
+    """Put the samples of partitions together; empty ones may have keys of another kind."""
+    full = [part for part in parts if len(part[2])] or parts[:1]
+    stratum, key, ids = (np.concatenate(arrays) for arrays in zip(*full, strict=True))
+    return stratum, key, ids
 
 
 def stable_order(bucket: NDArray[np.int64], key: NDArray[np.float64]) -> NDArray[np.int64]:

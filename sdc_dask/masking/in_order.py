@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.engine.order import Order, OrderMask, Piece
+from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.ordered import cuts, extend
-from sdc_dask.masking.centroids import centroids, check_size
+from sdc_dask.masking.centroids import centroids
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class MaskInOrder(OrderMask):
                     state = Crossing(stratum, count, crossing.centroid)
                     continue
             if choices[end - 1] == 0:
-                check_size(0, self.k)
+                raise RuntimeError(f"no groups of k={self.k} end a stratum. {NOT_THE_SAME}")
             begins = cuts(choices[begin:end], end - begin)
             before = max(0, -int(begins[0]))
             lead = first_lead[len(first_lead) - before :]

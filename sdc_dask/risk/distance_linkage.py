@@ -32,6 +32,7 @@ from sdc_dask.kernels.neighbours import (
     whiten,
 )
 from sdc_dask.risk.linkage import Linkage, of_ties
+from sdc_dask.risk.sampling import draw_rows
 
 MOST_VALUES = 25_000_000  # of different masked records that every worker holds: 200 MB
 MOST_ASSIGNED = 5_000  # records: the matrix of their distances takes 200 MB
@@ -336,8 +337,7 @@ def _sample_linked(
     A record is linked rightly if no partition has a nearer masked one than its own. That one is
     looked up first, so that a search needs to go no farther.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(arguments.entropy(random_state)))
-    drawn = np.sort(rng.choice(sum(rows), sample, replace=False, shuffle=False))
+    drawn = draw_rows(sum(rows), sample, arguments.entropy(random_state))
     begin = np.concatenate([[0], np.cumsum(rows)])
     local = [
         drawn[slice(*np.searchsorted(drawn, (begin[p], begin[p + 1])))] - begin[p]
