@@ -23,21 +23,24 @@ from common import memory_watch, parser, save, show, timed
 
 import sdc_dask
 from sdc_dask.kernels.swaps import (
-    CHUNK,
+    BucketSwaps,
+    DistributionSwaps,
+    Sources,
     WindowSwaps,
-    bucket_swaps,
-    distribution_swaps,
     window_of,
 )
 from sdc_dask.release.cluster import local_cluster
 
 COLUMNS = ["x0", "x1", "x2"]
-PARTNERS: dict[str, Callable[[int], Any]] = {
+PIECE = 2**18  # ranks that are drawn at a time, as on a cluster
+SWAPS: dict[str, Callable[[int], Sources]] = {
     "standard, p = 1": lambda n: standard(n, 1),
     "standard, p = 5": lambda n: standard(n, 5),
     "standard, p = 20": lambda n: standard(n, 20),
-    "distribution, p = 5": lambda n: distribution_swaps(n, 5, np.random.default_rng(0)),
-    "buckets, 20": lambda n: bucket_swaps(n, 20, np.random.default_rng(0)),
+    "distribution, p = 5": lambda n: DistributionSwaps(n, 5, np.random.default_rng(0)),
+    "distribution, p = 20": lambda n: DistributionSwaps(n, 20, np.random.default_rng(0)),
+    "buckets, 20": lambda n: BucketSwaps(n, 20, np.random.default_rng(0)),
+    "buckets, 5": lambda n: BucketSwaps(n, 5, np.random.default_rng(0)),
 }
 
 
@@ -51,18 +54,22 @@ def main() -> None:
         save(f"rank_swap_{part}" + ("_quick" if options.quick else ""), {part: table})
 
 
-def standard(n: int, p: float) -> None:
+def standard(n: int, p: float) -> Sources:
+    """Return standard swaps."""
+    return WindowSwaps(n, window_of(n, p), np.random.default_rng(0))
+
+
+def draw_all(swaps: Sources, n: int) -> None:
     """Draw the partners of n ranks as a cluster does, a piece at a time."""
-    swaps, rng = WindowSwaps(n, window_of(n, p)), np.random.default_rng(0)
-    for begin in range(0, n, CHUNK):
-        swaps.draw(rng.random(min(CHUNK, n - begin)))
+    for begin in range(0, n, PIECE):
+        swaps.draw(min(PIECE, n - begin))
 
 
 def permutation(quick: bool) -> list[dict[str, Any]]:
     """Draw partners in a process each, whose peak memory is then that of the draw."""
     n = 1_000_000 if quick else 100_000_000
     table = []
-    for name in PARTNERS:
+    for name in SWAPS:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             seconds, bytes_held = pool.apply(draw, (name, n))
         table.append(
@@ -81,9 +88,9 @@ def permutation(quick: bool) -> list[dict[str, Any]]:
 
 def draw(name: str, n: int) -> tuple[float, int]:
     """Return seconds and the memory that was needed beyond that of the program."""
-    PARTNERS[name](1_000)  # compile
+    draw_all(SWAPS[name](1_000), 1_000)  # compile
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds, _ = timed(PARTNERS[name], n)
+    seconds, _ = timed(lambda: draw_all(SWAPS[name](n), n))
     return seconds, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
@@ -95,7 +102,7 @@ def window(quick: bool) -> list[dict[str, Any]]:
     for _ in range(5):
         for p in (1, 5, 20):
             for what, function in (
-                ("kernel", lambda p=p: standard(n, p)),
+                ("kernel", lambda p=p: draw_all(standard(n, p), n)),
                 ("rank_swap", lambda p=p: frame.sdc.rank_swap(["x0"], p)),
             ):
                 seconds, _ = timed(function)

@@ -28,6 +28,7 @@ from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.engine.splitters import Sample, Splitters, sample_positions, stack_samples
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
+from sdc_dask.kernels.swaps import Sources
 
 # A piece of one column has few bytes a row, but sorting it and telling positions takes arrays of
 # its length: it must be as short as if it had so many columns.
@@ -149,14 +150,6 @@ class Layout:
 
     positions: NDArray[np.int64]
     ranks: list[NDArray[np.int64]]
-
-
-class Sources(ABC):
-    """Tells which rank of a stratum gets the value of which, rank after rank."""
-
-    @abstractmethod
-    def draw(self, count: int) -> NDArray[np.int64]:
-        """Return the ranks whose values the next ranks get. Goes on from where it was."""
 
 
 class Swaps(ABC):

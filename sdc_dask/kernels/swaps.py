@@ -6,18 +6,28 @@ be drawn before the column is seen.
 
 In all methods the ranks are visited in ascending order, and each that has no partner yet is given
 one among those that have none. So every value moves once, and none is left over: if the number of
-ranks is odd, the first rank gets two partners, and the three values go round.
+ranks is odd, the first rank gets two partners, and the three values go round. Sources are drawn as
+they are asked for, in pieces of any length, and are the same for all lengths.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.free_ranks import all_free, count_below, find, is_free, take
+
+
+class Sources(ABC):
+    """Tells which rank gets the value of which, rank after rank."""
+
+    @abstractmethod
+    def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the sources of the next ranks, of no more than there are."""
 
 
 def share_of(n: int, percent: float) -> int:
@@ -37,7 +47,7 @@ def window_of(n: int, p: float) -> int:
     return min(n - 1, share_of(n, p))
 
 
-class WindowSwaps:
+class WindowSwaps(Sources):
     """Standard rank swapping: the partner is drawn from the ranks of the next window, all alike.
 
     R. A. Moore, "Controlled data swapping techniques for masking public use microdata sets", U.S.
@@ -54,16 +64,18 @@ class WindowSwaps:
         Number of ranks.
     window : int
         From 1 to n - 1.
+    rng : numpy Generator
 
     Examples
     --------
-    >>> swaps = WindowSwaps(6, 2)
-    >>> swaps.draw(np.array([0.9, 0.1, 0.9, 0.5, 0.5, 0.5]))
-    array([1, 0, 3, 2, 5, 4])
+    >>> swaps = WindowSwaps(6, 2, np.random.default_rng(1))
+    >>> swaps.draw(4), swaps.draw(2)
+    (array([1, 0, 4, 5]), array([2, 3]))
     """
 
-    def __init__(self, n: int, window: int) -> None:
+    def __init__(self, n: int, window: int, rng: np.random.Generator) -> None:
         self.n, self.window, self.rank = n, window, 0
+        self._rng = rng
         kind = np.int32 if n < 2**31 else np.int64
         # Of the ranks r ahead, at r % (window + 1): the source, or -1; and the place in the pool.
         self._source = np.full(window + 1, -1, kind)
@@ -74,12 +86,12 @@ class WindowSwaps:
     def __sizeof__(self) -> int:
         return self._source.nbytes + self._place.nbytes + self._pool.nbytes
 
-    def draw(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the sources of the next ranks, one for each number of [0, 1) that is given."""
-        sources = np.empty(len(uniforms), np.int64)
+    def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the sources of the next ranks."""
+        sources = np.empty(count, np.int64)
         self._free = _draw_in_window(
             sources,
-            uniforms,
+            self._rng.random(count),
             self.rank,
             self.n,
             self.window,
@@ -88,7 +100,7 @@ class WindowSwaps:
             self._pool,
             self._free,
         )
-        self.rank += len(uniforms)
+        self.rank += count
         return sources
 
 
@@ -142,7 +154,65 @@ def _leave(pool, place, free, here, size):
     return free - 1
 
 
-def distribution_swaps(n: int, p: float, rng: np.random.Generator) -> NDArray[np.int64]:
+class _FarSwaps(Sources):
+    """Swaps whose partners may be far ahead.
+
+    What must be remembered is a bit for every rank, and the sources of ranks ahead that have a
+    partner.
+    """
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self.n, self.rank = n, 0
+        self._rng = rng
+        self._free = all_free(n)
+        round_trip = []
+        if n % 2 == 1:
+            take(self._free, 0)
+            round_trip = [0]
+            while len(round_trip) < min(3, n):
+                round_trip.append(self._partner_of_first())
+                take(self._free, round_trip[-1])
+        kind = np.int32 if n < 2**31 else np.int64
+        self._ahead = np.array([round_trip, np.roll(round_trip, -1)], kind)  # ranks, their sources
+
+    def __sizeof__(self) -> int:
+        return self._free.bits.nbytes + self._free.tree.nbytes + self._ahead.nbytes
+
+    def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the sources of the next ranks."""
+        begin, end = self.rank, self.rank + count
+        sources = np.empty(count, np.int64)
+        now = self._ahead[0] < end
+        sources[self._ahead[0, now] - begin] = self._ahead[1, now]
+        found = np.empty((2, count), self._ahead.dtype)
+        size = self._pair(begin, sources, found)
+        self._ahead = np.concatenate([self._ahead[:, ~now], found[:, :size]], axis=1)
+        self.rank = end
+        return sources
+
+    @abstractmethod
+    def _partner_of_first(self) -> int:
+        """Draw a free rank for the first one."""
+
+    @abstractmethod
+    def _pair(self, begin: int, sources: NDArray[np.int64], found: NDArray[np.integer]) -> int:
+        """Pair free ranks from `begin` on; return how many partners were found further ahead."""
+
+
+@jit
+def _exchange(free, begin, sources, found, size, rank, partner):
+    """Make two ranks each other's sources; return how many are known further ahead."""
+    take(free, partner)
+    sources[rank - begin] = partner
+    if partner < begin + sources.shape[0]:
+        sources[partner - begin] = rank
+        return size
+    found[0, size] = partner
+    found[1, size] = rank
+    return size + 1
+
+
+class DistributionSwaps(_FarSwaps):
     """Rank swapping p-distribution: the distance to the partner is normally distributed.
 
     J. Nin, J. Herranz, V. Torra, "Rethinking rank swapping to decrease disclosure risk", Data and
@@ -154,70 +224,42 @@ def distribution_swaps(n: int, p: float, rng: np.random.Generator) -> NDArray[np
     Parameters
     ----------
     n : int
-        Number of ranks.
+        Number of ranks, at least 1.
     p : float
         Percent of the ranks.
     rng : numpy Generator
 
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        The source of every rank.
+    Examples
+    --------
+    >>> swaps = DistributionSwaps(6, 50, np.random.default_rng(1))
+    >>> swaps.draw(4), swaps.draw(2)
+    (array([2, 4, 0, 5]), array([1, 3]))
     """
-    sources = np.full(n, -1, np.int64)
-    levels = _all_set(n)
-    half = n * p / 200
-    for begin in range(0, n, CHUNK):
-        count = min(CHUNK, n - begin)
-        offsets = np.rint(rng.normal(half, half, count)).astype(np.int64)
-        extra = np.rint(rng.normal(half, half, 1)).astype(np.int64)[0] if begin == 0 else 0
-        _draw_nearest(sources, begin, offsets, extra, levels)
-    return sources
 
+    def __init__(self, n: int, p: float, rng: np.random.Generator) -> None:
+        self._half = n * p / 200
+        super().__init__(n, rng)
 
-CHUNK = 2**20  # ranks whose random numbers are drawn at a time
-_WORD = 64
+    def _offsets(self, count: int) -> NDArray[np.int64]:
+        return np.rint(self._rng.normal(self._half, self._half, count)).astype(np.int64)
 
+    def _partner_of_first(self) -> int:
+        return _nearest(self._free, _reflect(self._offsets(1)[0], self.n))
 
-def _all_set(n: int) -> tuple[NDArray[np.uint64], ...]:
-    """Return a bitmap of n ones, and above it bitmaps of the words that have ones, up to a word."""
-    levels = []
-    while True:
-        words = -(-n // _WORD)
-        level = np.full(words, np.uint64(2**64 - 1))
-        if n % _WORD:
-            level[-1] = np.uint64((1 << n % _WORD) - 1)
-        levels.append(level)
-        if words == 1:
-            break
-        n = words
-    # Kernels are compiled for a number of levels: five reach over 2**30 ranks.
-    while len(levels) < 6:
-        levels.append(np.ones(1, np.uint64))
-    return tuple(levels)
+    def _pair(self, begin: int, sources: NDArray[np.int64], found: NDArray[np.integer]) -> int:
+        offsets = self._offsets(len(sources))
+        return _pair_nearest(self._free, begin, sources, found, self.n, offsets)
 
 
 @jit
-def _draw_nearest(sources, begin, offsets, extra, levels):
-    n = sources.shape[0]
-    for i in range(offsets.shape[0]):
-        rank = begin + i
-        if sources[rank] >= 0:
-            continue
-        _clear(levels, rank)
-        partner = _nearest_set(levels, _reflect(rank + offsets[i], n))
-        if partner < 0:
-            sources[rank] = rank
-            continue
-        _clear(levels, partner)
-        sources[rank] = partner
-        sources[partner] = rank
-        if rank == 0 and n % 2 == 1:
-            third = _nearest_set(levels, _reflect(rank + extra, n))
-            if third >= 0:
-                _clear(levels, third)
-                sources[partner] = third
-                sources[third] = rank
+def _pair_nearest(free, begin, sources, found, n, offsets):
+    size = 0
+    for rank in range(begin, begin + sources.shape[0]):
+        if is_free(free, rank):
+            take(free, rank)
+            partner = _nearest(free, _reflect(rank + offsets[rank - begin], n))
+            size = _exchange(free, begin, sources, found, size, rank, partner)
+    return size
 
 
 @jit
@@ -229,90 +271,19 @@ def _reflect(rank, n):
 
 
 @jit
-def _clear(levels, position):
-    """Clear a bit, and the bits above it of words that became empty."""
-    for level in range(len(levels)):
-        word = position >> 6
-        levels[level][word] &= ~(np.uint64(1) << np.uint64(position & 63))
-        if levels[level][word] != 0 or levels[level].shape[0] == 1:
-            break
-        position = word
-
-
-@jit
-def _nearest_set(levels, position):
-    """Return the set bit nearest to a position, the upper one of two; -1 if there is none."""
-    above = _next_set(levels, position)
-    below = _previous_set(levels, position)
-    if above < 0:
-        return below
-    if below < 0 or above - position <= position - below:
+def _nearest(free, rank):
+    """Return the free rank nearest to one, the upper one of two."""
+    if is_free(free, rank):
+        return rank
+    index = count_below(free, rank)
+    above = find(free, index)
+    if index == 0:
         return above
-    return below
+    below = find(free, index - 1)
+    return below if above < 0 or rank - below < above - rank else above
 
 
-@jit
-def _next_set(levels, position):
-    """Return the first set bit at or after a position, -1 if there is none."""
-    for level in range(len(levels)):
-        word = position >> 6
-        if word >= levels[level].shape[0]:
-            return -1
-        left = levels[level][word] >> np.uint64(position & 63)
-        if left != 0:
-            position += _trailing_zeros(left)
-            for lower in range(level - 1, -1, -1):
-                position = (position << 6) + _trailing_zeros(levels[lower][position])
-            return position
-        if levels[level].shape[0] == 1:
-            return -1
-        position = word + 1
-    return -1
-
-
-@jit
-def _previous_set(levels, position):
-    """Return the last set bit at or before a position, -1 if there is none."""
-    for level in range(len(levels)):
-        word = position >> 6
-        left = levels[level][word] << np.uint64(63 - (position & 63))
-        if left != 0:
-            position -= _leading_zeros(left)
-            for lower in range(level - 1, -1, -1):
-                position = (position << 6) + 63 - _leading_zeros(levels[lower][position])
-            return position
-        if word == 0:
-            return -1
-        position = word - 1
-    return -1
-
-
-@jit
-def _trailing_zeros(word):
-    count = 0
-    step = 32
-    while step > 0:
-        low = word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1))
-        if low == 0:
-            word >>= np.uint64(step)
-            count += step
-        step //= 2
-    return count
-
-
-@jit
-def _leading_zeros(word):
-    count = 0
-    step = 32
-    while step > 0:
-        if word >> np.uint64(64 - step) == 0:
-            word <<= np.uint64(step)
-            count += step
-        step //= 2
-    return count
-
-
-def bucket_swaps(n: int, buckets: int, rng: np.random.Generator) -> NDArray[np.int64]:
+class BucketSwaps(_FarSwaps):
     """Rank swapping p-buckets: the partner is drawn from a bucket of ranks, a near one more likely.
 
     J. Nin, J. Herranz, V. Torra, "Rethinking rank swapping to decrease disclosure risk", Data and
@@ -324,66 +295,63 @@ def bucket_swaps(n: int, buckets: int, rng: np.random.Generator) -> NDArray[np.i
     Parameters
     ----------
     n : int
-        Number of ranks.
+        Number of ranks, at least 1.
     buckets : int
         From 1 to n.
     rng : numpy Generator
 
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        The source of every rank.
+    Examples
+    --------
+    >>> swaps = BucketSwaps(6, 2, np.random.default_rng(1))
+    >>> swaps.draw(4), swaps.draw(2)
+    (array([2, 5, 0, 4]), array([3, 1]))
     """
-    borders = np.arange(buckets + 1) * n // buckets
-    # In a bucket that is shuffled, the next rank without a partner is a draw from all that are.
-    deck = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
-    for begin, end in itertools.pairwise(borders):
-        rng.shuffle(deck[begin:end])
-    sources = np.full(n, -1, np.int64)
-    tops = borders[:-1].copy()
-    bucket = 0
-    for start in range(0, n, CHUNK):
-        steps = rng.geometric(0.5, min(CHUNK, n - start)) - 1
-        extra = rng.geometric(0.5) - 1
-        bucket = _draw_in_buckets(sources, start, steps, extra, deck, borders, tops, bucket)
-    return sources
+
+    def __init__(self, n: int, buckets: int, rng: np.random.Generator) -> None:
+        self._borders = np.arange(buckets + 1) * n // buckets
+        super().__init__(n, rng)
+
+    def _partner_of_first(self) -> int:
+        return _from_bucket(self._free, self._borders, 0, *self._rng.random(2))
+
+    def _pair(self, begin: int, sources: NDArray[np.int64], found: NDArray[np.integer]) -> int:
+        chances = self._rng.random((len(sources), 2))
+        return _pair_in_buckets(self._free, begin, sources, found, self._borders, chances)
 
 
 @jit
-def _draw_in_buckets(sources, begin, steps, extra, deck, borders, tops, bucket):
-    n, buckets = sources.shape[0], tops.shape[0]
-    for i in range(steps.shape[0]):
-        rank = begin + i
-        while rank >= borders[bucket + 1]:
-            bucket += 1
-        if sources[rank] >= 0:
-            continue
-        sources[rank] = rank
-        partner = _draw_above(sources, rank, bucket, steps[i], deck, borders, tops, buckets)
-        if partner < 0:
-            continue
-        sources[rank] = partner
-        sources[partner] = rank
-        if rank == 0 and n % 2 == 1:
-            third = _draw_above(sources, rank, bucket, extra, deck, borders, tops, buckets)
-            if third >= 0:
-                sources[partner] = third
-                sources[third] = rank
-    return bucket
+def _pair_in_buckets(free, begin, sources, found, borders, chances):
+    size = 0
+    for rank in range(begin, begin + sources.shape[0]):
+        if is_free(free, rank):
+            take(free, rank)
+            nearness, choice = chances[rank - begin]
+            partner = _from_bucket(free, borders, rank, nearness, choice)
+            size = _exchange(free, begin, sources, found, size, rank, partner)
+    return size
 
 
 @jit
-def _draw_above(sources, rank, bucket, step, deck, borders, tops, buckets):
-    """Return a rank without a partner, -1 if there is none left."""
-    wanted = min(bucket + step, buckets - 1)
-    for turn in range(buckets - bucket):
-        # Upwards from the bucket that was drawn, then downwards from it.
-        s = wanted + turn
-        if s >= buckets:
-            s = wanted - (s - buckets + 1)
-        while tops[s] < borders[s + 1]:
-            drawn = deck[tops[s]]
-            tops[s] += 1
-            if sources[drawn] < 0:
-                return drawn
-    return -1
+def _from_bucket(free, borders, rank, nearness, choice):
+    """Return a free rank that two numbers of [0, 1) choose: one the bucket, one the rank in it.
+
+    All ranks below the one that asks have partners, so that what is found lies above it.
+    """
+    # The first is 1/2 or more: the own bucket; 1/4 or more: the next.
+    steps = -math.frexp(nearness)[1]
+    bucket = min(_bucket_of(borders, rank) + steps, borders.shape[0] - 2)
+    before = count_below(free, borders[bucket])
+    count = count_below(free, borders[bucket + 1]) - before
+    if count == 0:
+        other = find(free, before)
+        if other < 0:
+            other = find(free, before - 1)
+        bucket = _bucket_of(borders, other)
+        before = count_below(free, borders[bucket])
+        count = count_below(free, borders[bucket + 1]) - before
+    return find(free, before + min(int(choice * count), count - 1))
+
+
+@jit
+def _bucket_of(borders, rank):
+    return np.searchsorted(borders, rank, side="right") - 1

@@ -22,7 +22,6 @@ from sdc_dask.engine.placement import place
 from sdc_dask.engine.ranks import (
     RankOrder,
     RankPiece,
-    Sources,
     Swaps,
     count_present,
     plan_ranks,
@@ -35,9 +34,10 @@ from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.swaps import (
+    BucketSwaps,
+    DistributionSwaps,
+    Sources,
     WindowSwaps,
-    bucket_swaps,
-    distribution_swaps,
     share_of,
     window_of,
 )
@@ -59,46 +59,14 @@ class SwapRule:
     def sources(self, n: int, *stream: int) -> Sources:
         """Return the sources of n ranks, from the first rank on."""
         seed = np.random.SeedSequence(self.entropy, spawn_key=stream)
-        if self.method == "standard":
-            assert self.p is not None
-            return _Window(n, max(1, window_of(n, self.p)), seed)
         rng = np.random.default_rng(seed)
+        if self.method == "buckets":
+            assert self.buckets is not None
+            return BucketSwaps(n, min(n, self.buckets), rng)
+        assert self.p is not None
         if self.method == "distribution":
-            assert self.p is not None
-            return _Drawn(distribution_swaps(n, self.p, rng))
-        assert self.buckets is not None
-        return _Drawn(bucket_swaps(n, min(n, self.buckets), rng))
-
-
-class _Window(Sources):
-    """Standard swaps, drawn as they are asked for."""
-
-    def __init__(self, n: int, window: int, seed: np.random.SeedSequence) -> None:
-        self._swaps = WindowSwaps(n, window)
-        self._rng = np.random.Generator(np.random.PCG64(seed))
-
-    def draw(self, count: int) -> NDArray[np.int64]:
-        return self._swaps.draw(self._rng.random(count))
-
-    def __sizeof__(self) -> int:
-        return self._swaps.__sizeof__()  # by which workers decide what goes to disk
-
-
-class _Drawn(Sources):
-    """Swaps that were drawn all at once."""
-
-    def __init__(self, sources: NDArray[np.int64]) -> None:
-        self._sources = sources
-
-    def draw(self, count: int) -> NDArray[np.int64]:
-        drawn, self._sources = self._sources[:count], self._sources[count:]
-        return drawn
-
-    def __sizeof__(self) -> int:
-        return self._sources.nbytes
-
-    def __deepcopy__(self, _memo: dict[int, Any]) -> _Drawn:
-        return _Drawn(self._sources)  # which nobody changes
+            return DistributionSwaps(n, self.p, rng)
+        return WindowSwaps(n, max(1, window_of(n, self.p)), rng)
 
 
 @dataclass(frozen=True)
