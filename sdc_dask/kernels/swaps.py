@@ -172,21 +172,33 @@ class _FarSwaps(Sources):
             while len(round_trip) < min(3, n):
                 round_trip.append(self._partner_of_first())
                 take(self._free, round_trip[-1])
+        # Of ranks ahead that have a partner: the ranks, and their sources. Only those that are near
+        # are looked through in every draw.
         kind = np.int32 if n < 2**31 else np.int64
-        self._ahead = np.array([round_trip, np.roll(round_trip, -1)], kind)  # ranks, their sources
+        self._near = np.array([round_trip, np.roll(round_trip, -1)], kind)
+        self._far: list[NDArray[np.integer]] = []
+        self._horizon = 0
 
     def __sizeof__(self) -> int:
-        return self._free.bits.nbytes + self._free.tree.nbytes + self._ahead.nbytes
+        arrays = [self._free.bits, self._free.tree, self._near, *self._far]
+        return sum(array.nbytes for array in arrays)
 
     def draw(self, count: int) -> NDArray[np.int64]:
         """Return the sources of the next ranks."""
         begin, end = self.rank, self.rank + count
+        if end > self._horizon:
+            self._horizon = end + self.n // 32
+            known = np.concatenate([self._near, *self._far], axis=1)
+            soon = known[0] < self._horizon
+            self._near, self._far = known[:, soon], [known[:, ~soon]]
         sources = np.empty(count, np.int64)
-        now = self._ahead[0] < end
-        sources[self._ahead[0, now] - begin] = self._ahead[1, now]
-        found = np.empty((2, count), self._ahead.dtype)
-        size = self._pair(begin, sources, found)
-        self._ahead = np.concatenate([self._ahead[:, ~now], found[:, :size]], axis=1)
+        now = self._near[0] < end
+        sources[self._near[0, now] - begin] = self._near[1, now]
+        found = np.empty((2, count), self._near.dtype)
+        found = found[:, : self._pair(begin, sources, found)]
+        soon = found[0] < self._horizon
+        self._near = np.concatenate([self._near[:, ~now], found[:, soon]], axis=1)
+        self._far.append(found[:, ~soon])
         self.rank = end
         return sources
 
