@@ -628,7 +628,9 @@ class SdcAccessor:
             Makes the sample reproducible, for every partitioning.
         **options
             Of the attack: see :func:`sdc_dask.risk.distance_linkage.distance_linkage` and
-            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`.
+            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`. Among them, for
+            distances, ``blocking="tree"``: all records of a large frame, within blocks, for a
+            lower and an upper bound.
 
         Returns
         -------

@@ -100,14 +100,15 @@ class Placement:
         block = self.block_of(part, number, values)
         return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part)), values
 
-    def divisions(self, n_partitions: int) -> list[int]:
+    def divisions(self, n_partitions: int, width: int | None = None) -> list[int]:
         """Pack blocks into partitions: the first key of every partition, and one beyond the last.
 
         Blocks keep their order and are never split. A partition has about TARGET_BYTES, or one
         block that is larger. A small frame is spread over up to 16 partitions, if it had them.
+        A record has `width` values, by default one of every column.
         """
         counts = self.block_counts
-        wanted = partitions_wanted(int(counts.sum()), len(self.columns), n_partitions)
+        wanted = partitions_wanted(int(counts.sum()), width or len(self.columns), n_partitions)
         share = max(1, -(-int(counts.sum()) // wanted))
         partition = (np.cumsum(counts) - counts) // share
         first = np.flatnonzero(np.diff(partition, prepend=-1))

@@ -340,13 +340,13 @@ def _ties(dims, tree, first_leaf, query, square, weight, stack):
     ties = 0
     size = 0
     node = 0
-    if _box_distance(dims, tree.box[0], query, weight) > square:
+    if box_distance(dims, tree.box[0], query, weight) > square:
         return 0
     while True:
         while node < first_leaf:
             node = 2 * node + 1
-            one = _box_distance(dims, tree.box[node], query, weight)
-            other = _box_distance(dims, tree.box[node + 1], query, weight)
+            one = box_distance(dims, tree.box[node], query, weight)
+            other = box_distance(dims, tree.box[node + 1], query, weight)
             if other < one:
                 if one <= square:
                     stack[size] = node
@@ -377,7 +377,7 @@ def _ties(dims, tree, first_leaf, query, square, weight, stack):
 
 
 @jit
-def _box_distance(dims, box, query, weight):
+def box_distance(dims, box, query, weight):
     """Squared distance to a box. Rounding cannot put it above that of any record in the box.
 
     It has the operations of a distance in their order, and every one of them is monotone.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -18,10 +17,8 @@ from scipy.optimize import linear_sum_assignment
 from sdc_dask import arguments
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions, map_reduce, merge_tree
-from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
-from sdc_dask.engine.scan import Scan, scan
-from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.engine.scan import scan
 from sdc_dask.kernels.neighbours import (
     Records,
     SearchTree,
@@ -29,21 +26,17 @@ from sdc_dask.kernels.neighbours import (
     distinct,
     search_tree,
     squared_distances,
-    whiten,
 )
-from sdc_dask.risk.linkage import Linkage, of_ties
+from sdc_dask.risk.blocked_linkage import LARGEST_BLOCK, link_in_blocks
+from sdc_dask.risk.linkage import Linkage, count_links, of_ties
 from sdc_dask.risk.sampling import draw_rows
+from sdc_dask.risk.space import Array, Space, space_of
 
 MOST_VALUES = 25_000_000  # of different masked records that every worker holds: 200 MB
 MOST_ASSIGNED = 5_000  # records: the matrix of their distances takes 200 MB
 
-_LARGEST = 1e150  # squares of larger numbers may exceed float64
-# A column is taken for a linear function of others if they leave so little of its variance.
-_LEAST_VARIANCE = 1e-9
-
 Columns = list[Hashable]
 Frames = tuple[Frame, Frame]  # original and masked
-Array = NDArray[np.float64]
 
 
 def distance_linkage(
@@ -56,6 +49,8 @@ def distance_linkage(
     sample: int | None = None,
     random_state: int | None = None,
     assignment: bool = False,
+    blocking: str | None = None,
+    max_block: int | str = "auto",
 ) -> Linkage:
     """Link original records to the nearest masked ones, and count how often that is right.
 
@@ -85,6 +80,14 @@ def distance_linkage(
     assignment : bool, default False
         Link every masked record exactly once, such that the sum of all squared distances is as
         small as possible. For 5,000 records at most, all of which are tried.
+    blocking : {"tree"}, optional
+        Try all original records, each against the masked ones in the block of its own, for frames
+        of any size and the Euclidean distance. The result is a lower bound: a link counts where no
+        other block comes as near as the masked record that was found. ``high`` is an upper bound,
+        which counts all links that are right within their block.
+    max_block : int, default "auto"
+        Of `blocking`: a leaf of the 2^d-tree with more masked records is split; 100,000 by default.
+        Bounds come closer to each other with larger blocks.
 
     Returns
     -------
@@ -139,15 +142,25 @@ def distance_linkage(
         arguments.compared_columns(original, masked, arguments.name_list(columns, "columns"))
     )
     _check_arguments(distance, standardize, sample, random_state, assignment)
+    size = _block_size(blocking, max_block, distance, sample, assignment)
     frames = pair_frames(original, masked, names)
     found = scan(frames[0], names, [])
     if found.n == 0:
         raise ValueError("the frames have no records: there is nothing to link.")
     found.check()
-    space = _space(frames[0], names, found, distance, standardize)
+    space = space_of(frames[0], names, found, distance, standardize)
     attack = f"{distance} distance"
     if distance == "euclidean" and standardize:
         attack = f"standardized {attack}"
+    if blocking is not None:
+        links = link_in_blocks(*frames, names, space, size)
+        note = (
+            "rate and low are a lower bound, high is an upper one: all records were tried, within "
+            "blocks of masked records"
+        )
+        possible = of_ties(attack, len(names), links.possible, found.n)
+        lower = of_ties(f"{attack}, blocked", len(names), links.certain, found.n, note)
+        return replace(lower, high=possible.rate)
     if assignment:
         ties = _assigned(frames, names, space, found.n)
         attack += ", one to one"
@@ -187,87 +200,25 @@ def _check_arguments(
         )
 
 
-# Where distances are measured
-
-
-@dataclass(frozen=True)
-class Space:
-    """From values to points. Their weighted Euclidean distance is that of the intruder."""
-
-    coordinates: Coordinates
-    factor: Array | None  # of the correlation matrix, for the Mahalanobis distance
-
-    @property
-    def weight(self) -> Array:
-        """What differences of coordinates are multiplied by."""
-        scale = self.coordinates.scale
-        return 1 / scale if self.factor is None else np.ones_like(scale)
-
-    def points(self, values: Array) -> Array:
-        """Return the points of finite values. Equal records become equal points, bit by bit."""
-        if self.factor is None:
-            return self.coordinates.shrink(values)
-        return whiten(self.coordinates.points(values), self.factor)
-
-    def masked_points(self, values: Array, columns: Columns) -> Array:
-        """Return the points of masked values, which may lie anywhere."""
-        for j, column in enumerate(columns):
-            for count, what in (
-                (int(np.isnan(values[:, j]).sum()), "missing cells"),
-                (int(np.isinf(values[:, j]).sum()), "infinite values"),
-            ):
-                if count:
-                    raise ValueError(
-                        f"column {column!r} of the masked frame has {count} {what} in a partition: "
-                        "their distance is not a number. Replace them, or drop those records from "
-                        "both frames."
-                    )
-        with np.errstate(over="ignore"):
-            points = self.points(values)
-            if not np.all(np.abs(points * self.weight) < _LARGEST):
-                raise ValueError(
-                    "masked values lie so far from the original ones that their distance exceeds "
-                    "float64: look for wrong values in the masked frame, or leave columns out."
-                )
-        return points
-
-    def pairs(self, original: Array, masked: Array, columns: Columns) -> tuple[Array, Array]:
-        """Return the points of original and of masked records."""
-        return self.points(original), self.masked_points(masked, columns)
-
-
-def _space(
-    original: Frame, columns: Columns, found: Scan, distance: str, standardize: bool
-) -> Space:
-    coordinates = found.coordinates(columns, standardize=standardize)
-    if distance == "euclidean":
-        return Space(coordinates, None)
-    return Space(coordinates, _cholesky(co_moments(original, columns).correlation(), columns))
-
-
-def _cholesky(correlation: Array, columns: Columns) -> Array:
-    """Return the lower triangular L with L L^T = correlation, or say which columns have none."""
-    d = len(columns)
-    factor = np.zeros((d, d))
-    dependent = []
-    for j in range(d):
-        # What the columns before leave of the variance of this one.
-        rest = correlation[j, j] - math.fsum(factor[j, :j] ** 2)
-        if rest < _LEAST_VARIANCE:
-            dependent.append(columns[j])
-            continue
-        factor[j, j] = math.sqrt(rest)
-        for i in range(j + 1, d):
-            product = math.fsum(factor[i, :j] * factor[j, :j])
-            factor[i, j] = (correlation[i, j] - product) / factor[j, j]
-    if dependent:
-        listed = ", ".join(repr(column) for column in dependent)
+def _block_size(blocking: Any, max_block: Any, distance: str, sample: Any, assignment: bool) -> int:
+    """Return the largest leaf of a blocked linkage; its arguments go with no other variant."""
+    arguments.one_of(blocking, "blocking", ["tree", None])
+    if blocking is None:
+        if max_block != "auto":
+            raise ValueError(
+                "max_block has no meaning without blocks: leave it out, or pass blocking='tree'."
+            )
+    elif sample is not None or assignment:
         raise ValueError(
-            f"columns are linear functions of those before them: {listed}. Their covariance matrix "
-            "has no inverse, and there is no Mahalanobis distance: leave them out, or use "
+            "blocking='tree' tries all records: leave out sample and assignment, or leave it out."
+        )
+    elif distance != "euclidean":
+        raise ValueError(
+            "blocking='tree' has bounds for the Euclidean distance alone: leave it out, or use "
             "distance='euclidean'."
         )
-    return factor
+    size = arguments.block_size(max_block, 2)
+    return LARGEST_BLOCK if isinstance(size, str) else size
 
 
 # All records
@@ -318,7 +269,11 @@ def _link(
 ) -> Counter[int]:
     old, new = space.pairs(*pair_values(original, masked, number, columns), columns)
     squares = squared_distances(old, new, space.weight)
-    return _count(count_ties(tree, old, squares, space.weight))
+    return count_links(count_ties(tree, old, squares, space.weight))
+
+
+def _merge_counters(parts: list[Counter[int]]) -> Counter[int]:
+    return sum(parts, Counter())
 
 
 # A sample of the records
@@ -350,7 +305,7 @@ def _sample_linked(
     else:
         sampled = _draw(*frames, 0, columns, space, local)
     ties = map_reduce(frames[1], _search, _merge_ties, columns, space, sampled)
-    return _count(ties)
+    return count_links(ties)
 
 
 Drawn = tuple[Array, Array]  # points of original records, squared distances to their masked ones
@@ -402,29 +357,10 @@ def _assigned(frames: Frames, columns: Columns, space: Space, n: int) -> Counter
     _, linked = linear_sum_assignment(squares)
     _, kind, counts = np.unique(new, axis=0, return_inverse=True, return_counts=True)
     # Equal masked records could change places: each of them is as likely to be the right one.
-    return _count(np.where(kind[linked] == kind, counts[kind], -1))
+    return count_links(np.where(kind[linked] == kind, counts[kind], -1))
 
 
 def _points(
     original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: Columns, space: Space
 ) -> tuple[Array, Array]:
     return space.pairs(*pair_values(original, masked, number, columns), columns)
-
-
-# What they share
-
-
-def _count(ties: NDArray[np.int64]) -> Counter[int]:
-    """Count records by the number of masked ones that they were linked to; by 0 the wrong links."""
-    found, records = np.unique(ties, return_counts=True)
-    if 0 in found:
-        # The masked version of a record is at its own distance, and so is found at least.
-        raise ValueError(
-            "the masked frame had other values when it was read again: write it, or call "
-            "persist, and compare that."
-        )
-    return Counter(dict(zip(np.maximum(found, 0).tolist(), records.tolist(), strict=True)))
-
-
-def _merge_counters(parts: list[Counter[int]]) -> Counter[int]:
-    return sum(parts, Counter())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from sdc_dask.results import Result
 
@@ -30,6 +33,29 @@ class Linkage(Result):
     low: float = field(metadata={"note": "95% confidence interval of the rate of all records"})
     high: float = field(metadata={"note": "its upper end"})
     note: str = field(metadata={"note": ""})
+
+
+def count_links(ties: NDArray[np.int64]) -> Counter[int]:
+    """Count records by the number of masked ones that they are linked to; by 0 the wrong links.
+
+    Parameters
+    ----------
+    ties : ndarray of int64
+        By record, the number of masked ones at the distance of its own, -1 if one is nearer.
+
+    Examples
+    --------
+    >>> count_links(np.array([1, 3, -1, 1]))
+    Counter({1: 2, 0: 1, 3: 1})
+    """
+    found, records = np.unique(ties, return_counts=True)
+    if 0 in found:
+        # The masked version of a record is at its own distance, and so is found at least.
+        raise ValueError(
+            "the masked frame had other values when it was read again: write it, or call "
+            "persist, and compare that."
+        )
+    return Counter(dict(zip(np.maximum(found, 0).tolist(), records.tolist(), strict=True)))
 
 
 def of_ties(

@@ -1,0 +1,117 @@
+"""Whether a ball around a point reaches into boxes that belong to others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.live_index import unrolled
+from sdc_dask.kernels.neighbours import box_distance
+
+
+class BoxTree(NamedTuple):
+    """A complete binary tree over boxes: the children of node i are 2i + 1 and 2i + 2.
+
+    The last nodes are the boxes as they were given, filled up with empty ones.
+    """
+
+    box: NDArray[np.float64]  # by node: smallest and largest coordinates
+    owner: NDArray[np.int64]  # by node: whom its boxes belong to, -1 if to several or nobody
+
+
+def box_tree(
+    low: NDArray[np.float64], high: NDArray[np.float64], owner: NDArray[np.int64]
+) -> BoxTree:
+    """Build a tree over boxes.
+
+    Parameters
+    ----------
+    low, high : ndarray of float64, shape (n, d)
+        Smallest and largest coordinates of the boxes. It is fast if boxes that follow each other
+        are near each other.
+    owner : ndarray of int64, shape (n,)
+        Whom a box belongs to, a number from 0 on.
+    """
+    n, d = low.shape
+    leaves = 1 << max(0, n - 1).bit_length()
+    box = np.empty((2 * leaves - 1, 2, d))
+    box[:, 0], box[:, 1] = np.inf, -np.inf  # at an infinite distance of everything
+    box[leaves - 1 : leaves - 1 + n, 0] = low
+    box[leaves - 1 : leaves - 1 + n, 1] = high
+    owners = np.full(2 * leaves - 1, -1, np.int64)
+    owners[leaves - 1 : leaves - 1 + n] = owner
+    while leaves > 1:
+        # From two children to one parent, a level at a time.
+        children = slice(leaves - 1, 2 * leaves - 1)
+        leaves //= 2
+        parents = slice(leaves - 1, 2 * leaves - 1)
+        box[parents, 0] = np.minimum(box[children, 0][::2], box[children, 0][1::2])
+        box[parents, 1] = np.maximum(box[children, 1][::2], box[children, 1][1::2])
+        left, right = owners[children][::2], owners[children][1::2]
+        owners[parents] = np.where(left == right, left, -1)
+    return BoxTree(box, owners)
+
+
+def reaches_others(
+    tree: BoxTree,
+    points: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    own: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Tell whether a box of another owner is as near to a point as a given distance, or nearer.
+
+    Parameters
+    ----------
+    tree : BoxTree
+    points : ndarray of float64, shape (m, d), C order
+    squares : ndarray of float64, shape (m,)
+        For every point, a squared distance.
+    weight : ndarray of float64, shape (d,)
+        What differences of coordinates are multiplied by.
+    own : ndarray of int64, shape (m,)
+        For every point, the owner whose boxes do not count.
+
+    Notes
+    -----
+    Distances are rounded as those of records, so that no record in a box can be nearer than it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = box_tree(np.array([[0.0], [5.0]]), np.array([[3.0], [9.0]]), np.array([0, 1]))
+    >>> points, own = np.array([[1.0], [2.0], [2.0]]), np.array([0, 0, 1])
+    >>> reaches_others(tree, points, np.array([4.0, 9.0, 0.0]), np.ones(1), own)
+    array([False,  True,  True])
+    """
+    return _reaches_others(unrolled(points.shape[1]), tree, points, squares, weight, own)
+
+
+@jit
+def _reaches_others(dims, tree, points, squares, weight, own):
+    first_leaf = len(tree.owner) // 2
+    depth = 1
+    while (first_leaf >> depth) > 0:
+        depth += 1
+    stack = np.empty(depth + 1, np.int64)
+    out = np.zeros(len(points), np.bool_)
+    for i in range(len(points)):
+        stack[0] = 0
+        size = 1
+        while size > 0:
+            size -= 1
+            node = stack[size]
+            if tree.owner[node] == own[i]:
+                continue
+            if box_distance(dims, tree.box[node], points[i], weight) > squares[i]:
+                continue
+            if node >= first_leaf:
+                out[i] = True
+                break
+            stack[size] = 2 * node + 1
+            stack[size + 1] = 2 * node + 2
+            size += 2
+    return out

@@ -1,0 +1,158 @@
+"""Distance-based linkage within blocks of masked records: bounds for frames of any size.
+
+A record goes to the block of its masked version and is compared with the masked records there. If
+one of them is nearer, the link is wrong, whatever is in other blocks. If none is, the link is right
+for certain where no other block reaches as near as the masked version: what is in between is known
+by the bounds of every block's records.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.blocks import parts_of, plan_blocks
+from sdc_dask.engine.frames import Frame, is_dask, map_partitions, merge_tree
+from sdc_dask.engine.pairs import pair_parts, pair_values
+from sdc_dask.engine.placement import Placement, place
+from sdc_dask.engine.route import route, routed_frame, sorted_by_key
+from sdc_dask.engine.scan import scan
+from sdc_dask.engine.strata import StrataRule
+from sdc_dask.kernels.boxes import BoxTree, box_tree, reaches_others
+from sdc_dask.kernels.neighbours import count_ties, distinct, search_tree, squared_distances
+from sdc_dask.risk.linkage import count_links
+from sdc_dask.risk.space import Space
+
+LARGEST_BLOCK = 100_000  # what max_block="auto" stands for
+
+
+@dataclass(frozen=True)
+class BlockedLinks:
+    """Records by the number of masked ones that they are linked to; by 0 the wrong links."""
+
+    certain: Counter[int]  # by 0 also what another block may make wrong
+    possible: Counter[int]
+
+
+def link_in_blocks(
+    original: Frame,
+    masked: Frame,
+    columns: Sequence[Hashable],
+    space: Space,
+    max_block: int,
+) -> BlockedLinks:
+    """Link all records within blocks of a 2^d-tree over the masked ones.
+
+    Parameters
+    ----------
+    original, masked : pandas or Dask DataFrame
+        That can be walked side by side.
+    columns : list
+    space : Space
+        With the Euclidean distance.
+    max_block : int
+        L: a leaf of the tree with more records is split.
+    """
+    rule = StrataRule(())
+    found = scan(masked, columns, [rule])
+    found.check()
+    (strata,) = found.strata([rule])
+    blocks = plan_blocks(
+        masked,
+        found,
+        strata,
+        columns,
+        found.coordinates(columns, standardize=True),
+        # Cells of few records are fused with others: the larger a block, the more is certain.
+        k=min(found.n, max(1, max_block // 4)),
+        max_block=max_block,
+        method="tree",
+    )
+    placement = place(masked, blocks, found, 1, planned_here=True)
+    regions = _Regions.of(placement, space)
+    if not is_dask(masked):
+        routed = sorted_by_key(_depart(original, masked, 0, list(columns), placement, space))
+        return _link(routed, 0, placement.row_ids.bits, space.weight, regions)
+    meta = routed_frame(np.empty(0, np.int64), np.empty((0, 2 * len(columns))))
+    left = map_partitions([original, masked], _depart, list(columns), placement, space)
+    parts = route(
+        dd.from_delayed(left, meta=meta, verify_meta=False),
+        placement.divisions(len(left), 2 * len(columns)),
+    )
+    links = map_partitions([parts], _link, placement.row_ids.bits, space.weight, regions)
+    return dask.compute(merge_tree(links, _merge))[0]
+
+
+@dataclass(frozen=True)
+class _Regions:
+    """Where the masked records of all blocks are."""
+
+    boxes: BoxTree  # of leaves, owned by fused leaves
+    fused: NDArray[np.int64]  # by block
+    whole: NDArray[np.bool_]  # by block: whether it is not a part of a leaf of equal records
+
+    @classmethod
+    def of(cls, placement: Placement, space: Space) -> _Regions:
+        blocks = placement.blocks
+        held = blocks.leaves.count > 0
+        low, high = (space.points(each[held]) for each in (blocks.leaves.low, blocks.leaves.high))
+        parts = parts_of(placement.counts, blocks)
+        fused = np.repeat(np.arange(len(parts)), parts)
+        return cls(box_tree(low, high, blocks.fused[held]), fused, parts[fused] == 1)
+
+
+def _depart(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    columns: list[Hashable],
+    placement: Placement,
+    space: Space,
+) -> pd.DataFrame:
+    """Send the points of both versions of a record to the block of the masked one."""
+    original, masked = pair_parts(original, masked, number)
+    old, _ = pair_values(original, masked, number, columns)
+    key, new = placement.depart(masked, number)
+    return routed_frame(key, np.hstack(space.pairs(old, new, columns)))
+
+
+def _link(
+    routed: pd.DataFrame,
+    _number: int,
+    bits: int,
+    weight: NDArray[np.float64],
+    regions: _Regions,
+) -> BlockedLinks:
+    """Link the records of some blocks."""
+    block = routed.index.to_numpy() >> bits
+    width = routed.shape[1] // 2
+    points = routed.to_numpy()
+    old, new = (np.ascontiguousarray(each) for each in (points[:, :width], points[:, width:]))
+    squares = squared_distances(old, new, weight)
+    possible = np.empty(len(block), np.int64)
+    begins = np.flatnonzero(np.diff(block, prepend=-1))
+    for begin, end in itertools.pairwise([*begins.tolist(), len(block)]):
+        tree = search_tree(distinct(new[begin:end]), weight)
+        possible[begin:end] = count_ties(tree, old[begin:end], squares[begin:end], weight)
+    certain = np.where(regions.whole[block], possible, -1)
+    open_ = np.flatnonzero(certain > 0)
+    reached = reaches_others(
+        regions.boxes, old[open_], squares[open_], weight, regions.fused[block[open_]]
+    )
+    certain[open_[reached]] = -1
+    return BlockedLinks(count_links(certain), count_links(possible))
+
+
+def _merge(parts: list[BlockedLinks]) -> BlockedLinks:
+    return BlockedLinks(
+        sum((part.certain for part in parts), Counter()),
+        sum((part.possible for part in parts), Counter()),
+    )

@@ -1,0 +1,157 @@
+"""Linkage within blocks: bounds between which the exact rate lies."""
+
+from __future__ import annotations
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdc_dask.kernels.boxes import box_tree, reaches_others
+from sdc_dask.release.cluster import local_cluster
+
+COLUMNS = ["x", "y", "z"]
+
+
+def survey(n: int = 3_000, seed: int = 0) -> pd.DataFrame:
+    """Skewed values, whole numbers with ties, and a column that goes with the first."""
+    rng = np.random.default_rng(seed)
+    x = rng.lognormal(0, 1, n)
+    return pd.DataFrame({"x": x, "y": rng.integers(0, 30, n), "z": x + rng.normal(0, 1, n)})
+
+
+def noisy(frame: pd.DataFrame, share: float, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return frame + rng.normal(size=frame.shape) * share * frame.std().to_numpy()
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.1, 1])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_the_exact_rate_lies_between_the_bounds(share: float, standardize: bool) -> None:
+    frame = survey()
+    masked = noisy(frame, share)
+    exact = frame.sdc.linkage(masked, standardize=standardize)
+    blocked = frame.sdc.linkage(masked, standardize=standardize, blocking="tree", max_block=200)
+    assert blocked.rate == blocked.low <= exact.rate <= blocked.high
+    assert blocked.certain <= exact.certain
+    assert blocked.tried == len(frame)
+    assert "lower bound" in blocked.note
+    assert blocked.attack.endswith("blocked")
+
+
+def test_the_bounds_are_near_for_little_noise() -> None:
+    frame = survey(20_000)
+    masked = noisy(frame, 0.005)
+    exact = frame.sdc.linkage(masked).rate
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=2_000)
+    assert 50 < exact < 99
+    assert blocked.low > 0.8 * exact
+    assert blocked.high < exact + 1
+    # In a single block nothing is left open.
+    whole = frame.sdc.linkage(masked, blocking="tree", max_block=20_000)
+    assert whole.low == whole.rate == whole.high == exact
+
+
+@pytest.mark.parametrize("masking", ["microaggregate", "rank_swap"])
+def test_masked_frames(masking: str) -> None:
+    frame = survey()
+    masked = getattr(frame.sdc, masking)(COLUMNS, 4)
+    exact = frame.sdc.linkage(masked)
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=300)
+    assert blocked.low <= exact.rate <= blocked.high
+    assert blocked.high > 0
+
+
+def test_many_equal_masked_records() -> None:
+    frame = survey(2_000)
+    masked = frame.copy()
+    masked.loc[:1_499, COLUMNS] = [0.0, 0, 0.0]  # in a leaf that is cut in row order
+    exact = frame.sdc.linkage(masked)
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=100)
+    assert blocked.low <= exact.rate <= blocked.high
+    assert blocked.low > 0
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(1, 200),
+    values=st.integers(1, 20),
+    size=st.integers(2, 60),
+    seed=st.integers(0, 10**6),
+)
+def test_bounds_of_few_values(n: int, values: int, size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.integers(0, values, (n, 2)).astype(float), columns=["a", "b"])
+    masked = frame + rng.integers(-2, 3, (n, 2)) * (rng.random((n, 2)) < 0.5)
+    exact = frame.sdc.linkage(masked)
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=size)
+    assert blocked.low <= exact.rate + 1e-9
+    assert blocked.high >= exact.rate - 1e-9
+    assert blocked.certain <= exact.certain
+
+
+@given(n=st.integers(1, 70), d=st.sampled_from([1, 2, 9]), seed=st.integers(0, 10**6))
+def test_boxes_of_others(n: int, d: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 30, (n, d)).astype(float)
+    high = low + rng.integers(0, 5, (n, d))
+    owner = np.sort(rng.integers(0, 6, n))
+    points = rng.integers(0, 30, (50, d)).astype(float)
+    squares = rng.integers(0, 40, 50).astype(float)
+    own = rng.integers(0, 6, 50)
+    weight = rng.choice([0.5, 1, 2], d)
+    gaps = (np.clip(points[:, None], low, high) - points[:, None]) * weight
+    near = (gaps**2).sum(-1) <= squares[:, None]
+    expected = (near & (owner != own[:, None])).any(1)
+    found = reaches_others(box_tree(low, high, owner), points, squares, weight, own)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("partitions", [1, 5, 23])
+def test_dask_gives_what_pandas_gives(partitions: int) -> None:
+    frame = survey()
+    masked = frame.sdc.microaggregate(COLUMNS, 4)
+    expected = frame.sdc.linkage(masked, blocking="tree", max_block=200)
+    lazy = [dd.from_pandas(each, npartitions=partitions) for each in (frame, masked)]
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            found = lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200)
+        assert found == expected
+
+
+def test_a_cluster_gives_what_pandas_gives() -> None:
+    frame = survey()
+    masked = noisy(frame, 0.05)
+    expected = frame.sdc.linkage(masked, blocking="tree", max_block=200)
+    with local_cluster(2, "1GiB"):
+        lazy = [dd.from_pandas(each, npartitions=7) for each in (frame, masked)]
+        assert lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_block": 100}, "max_block has no meaning without blocks"),
+        ({"blocking": "tree", "sample": 10}, "leave out sample and assignment"),
+        ({"blocking": "tree", "assignment": True}, "leave out sample and assignment"),
+        ({"blocking": "tree", "distance": "mahalanobis"}, "Euclidean distance alone"),
+        ({"blocking": "univariate"}, "blocking must be one of"),
+        ({"blocking": "tree", "max_block": 1}, "max_block must be at least 2"),
+    ],
+)
+def test_arguments_that_do_not_go_together(options: dict, message: str) -> None:
+    frame = survey(50)
+    with pytest.raises(ValueError, match=message):
+        frame.sdc.linkage(frame, **options)
+
+
+@pytest.mark.parametrize(("value", "message"), [(np.nan, "missing"), (np.inf, "infinite")])
+@pytest.mark.parametrize("side", ["original", "masked"])
+def test_values_without_a_distance(value: float, message: str, side: str) -> None:
+    frames = {"original": survey(50), "masked": survey(50)}
+    frames[side].loc[7, "x"] = value
+    with pytest.raises(ValueError, match=message):
+        frames["original"].sdc.linkage(frames["masked"], blocking="tree")
