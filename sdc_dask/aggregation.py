@@ -492,11 +492,11 @@ def _evaluate(quantifier: Quantifier, points: NDArray[np.float64]) -> NDArray[np
         values = np.asarray(quantifier(points))
         if values.shape == points.shape and values.dtype.kind in "biuf":
             return values.astype(float)
-    except (TypeError, ValueError):
+    except Exception:  # whatever a function raises that takes single numbers only
         pass
     try:
         return np.array([float(quantifier(x)) for x in points.tolist()])
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise TypeError(
             "a quantifier must give a number for a number in [0, 1], received "
             f"{type(error).__name__} from it: {error}"

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
@@ -71,10 +72,10 @@ def entropy(random_state: Any) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return `value` if it is True or False."""
-    if not isinstance(value, bool):
+    """Return `value` as a bool if it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, received {type(value).__name__}.")
-    return value
+    return bool(value)
 
 
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
@@ -92,7 +93,11 @@ def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
 def block_size(value: Any, k: int) -> int | str:
     """Return L, a whole number of at least k, or 'auto'."""
     if isinstance(value, str):
-        return one_of(value, "max_block", ["auto"])
+        if value != "auto":
+            raise ValueError(
+                f"max_block must be a whole number of at least 2, or 'auto', received {value!r}."
+            )
+        return value
     size = whole_number(value, "max_block", 2)
     if size < k:
         raise ValueError(
@@ -116,8 +121,20 @@ def unique_columns(frame: Frame) -> pd.DataFrame:
     return meta
 
 
+def check_names(names: Sequence[Any], name: str) -> None:
+    """Raise TypeError if what names columns cannot be a name, such as a list in a list."""
+    for each in names:
+        try:
+            hash(each)
+        except TypeError:
+            raise TypeError(
+                f"{name} must name columns, received {type(each).__name__} for a name."
+            ) from None
+
+
 def existing(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None:
     """Raise KeyError if the frame lacks columns."""
+    check_names(columns, name)
     lacking = [column for column in columns if column not in meta.columns]
     if lacking:
         # ValueError would say the same; KeyError is what pandas users catch. Its text is shown

@@ -52,8 +52,7 @@ def individual(columns: Sequence[Hashable]) -> list[list[Hashable]]:
     [['age'], ['income']]
     """
     names = arguments.name_list(columns, "columns")
-    if not all(isinstance(name, Hashable) for name in names):
-        raise TypeError("columns must be a list of names, received a list of lists.")
+    arguments.check_names(names, "columns")
     if not names:
         raise ValueError("columns is empty: name the columns to mask.")
     if len(set(names)) < len(names):

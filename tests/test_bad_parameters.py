@@ -1000,6 +1000,57 @@ def test_expected_anonymity() -> None:
             assert name in refusal(error, expected_anonymity, *arguments).split(" ")[0]
 
 
+# Names and flags
+
+
+@pytest.mark.parametrize("name", [{"x"}, {"x": 1}, ("x", ["y"]), np.array(["x"])])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda frame, name: frame.sdc.rank_swap([name], 20),
+        lambda frame, name: frame.sdc.microaggregate(["x", name], 3),
+        lambda frame, name: frame.sdc.microaggregate(["x"], 3, by=["y", name]),
+        lambda frame, name: frame.sdc.sse(frame, ["x", name]),
+        lambda frame, name: frame.sdc.linkage(frame, columns=["x", "y"], known=[name]),
+        lambda frame, name: frame.sdc.information_loss(frame, [name]),
+        lambda frame, name: frame.sdc.anonymity(["x", name]),
+        lambda frame, name: grouping.individual([name]),
+    ],
+)
+def test_what_cannot_be_a_name(call: Callable[[pd.DataFrame, Any], Any], name: Any) -> None:
+    with pytest.raises(TypeError, match=f"received {type(name).__name__} for a name"):
+        call(people(), name)
+
+
+@pytest.mark.parametrize("name", [1, None, ("x", "y")])
+def test_protect_with_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
+    people().to_parquet(tmp_path / "source.parquet")
+    with pytest.raises((KeyError, TypeError), match="columns"):
+        protect(tmp_path / "source.parquet", tmp_path / "target", ["x", name], 3)
+    assert not (tmp_path / "target").exists()
+
+
+def test_flags_of_numpy() -> None:
+    frame = people()
+    for flag in (np.True_, np.False_):
+        found = frame.sdc.microaggregate(["x", "y"], 3, standardize=flag)
+        assert_frame_equal(found, frame.sdc.microaggregate(["x", "y"], 3, standardize=bool(flag)))
+
+
+@pytest.mark.parametrize("size", ["big", ""])
+def test_max_block_as_a_word(size: str) -> None:
+    with pytest.raises(ValueError, match="a whole number of at least 2, or 'auto', received"):
+        people().sdc.microaggregate(["x", "y"], 3, max_block=size)
+
+
+def test_a_quantifier_that_fails() -> None:
+    def fails(x: Any) -> float:
+        raise KeyError("whatever")
+
+    with pytest.raises(TypeError, match="received KeyError from it"):
+        people().sdc.microaggregate(["x", "y"], 3, method="owa", measure=fails)
+
+
 # The command line
 
 

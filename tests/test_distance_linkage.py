@@ -442,7 +442,7 @@ def test_known_columns_that_are_refused() -> None:
         (ValueError, "known is empty", (["a"], [])),
         (ValueError, "more than once", (["a", "a"], "all")),
         (TypeError, "columns must be a list", ("a", "all")),
-        (TypeError, "received a list of lists", ([["a"]], "all")),
+        (TypeError, "must name columns, received list for a name", ([["a"]], "all")),
     ]
     for error, text, received in refused:
         with pytest.raises(error, match=text):

@@ -196,5 +196,5 @@ def test_arguments_are_checked() -> None:
         grouping.individual([])
     with pytest.raises(ValueError, match="more than once"):
         grouping.individual(["x", "x"])
-    with pytest.raises(TypeError, match="a list of lists"):
+    with pytest.raises(TypeError, match="must name columns, received list for a name"):
         grouping.individual([["x"], ["y"]])

@@ -160,7 +160,8 @@ def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}."
         )
-    names = [name for each in columns for name in ([each] if isinstance(each, str) else list(each))]
+    lists = [each if isinstance(each, (list, tuple)) else [each] for each in columns]
+    names = [name for each in lists for name in each]
     arguments.existing(everything, names, "columns")
     return list(dict.fromkeys(names))
 

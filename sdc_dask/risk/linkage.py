@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask import arguments
 from sdc_dask.results import Result
 
 _Z = 1.959963984540054  # 95% of a normal distribution lie within so many deviations of its mean
@@ -200,8 +201,7 @@ def _names(value: Any, what: str) -> Names:
     if isinstance(value, str) or not isinstance(value, (list, tuple, pd.Index)):
         raise TypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
     names = tuple(value)
-    if not all(isinstance(name, Hashable) for name in names):
-        raise TypeError(f"{what} must be a list of single columns, received a list of lists.")
+    arguments.check_names(names, what)
     if not names:
         raise ValueError(f"{what} is empty: name the columns that an intruder knows.")
     if len(set(names)) < len(names):
