@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sdc_dask.kernels.intervals import borders_of, count_cells
 from sdc_dask.risk import interval
 
 
@@ -54,6 +55,29 @@ def test_ranks_as_defined(
         lazy = dd.from_pandas(original, npartitions=npartitions)
         other = dd.from_pandas(masked, npartitions=npartitions)
         assert lazy.sdc.interval_disclosure(other) == expected
+
+
+any_finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    borders=st.lists(any_finite | st.sampled_from([0.0, -1e308, 1.7e308]), max_size=40),
+    others=st.lists(any_finite | st.floats(-1, 1), max_size=40),
+    shift=st.sampled_from([0.0, 1e9, -1e300]),
+)
+def test_cells_of_values(borders: list[float], others: list[float], shift: float) -> None:
+    cut = np.array(borders) + shift
+    values = np.concatenate([np.array(others) + shift, cut])
+    made = borders_of(cut)
+    unique = np.unique(cut)
+    assert np.array_equal(made.values, unique)
+    below = np.searchsorted(unique, values)
+    expected = np.bincount(
+        below + np.searchsorted(unique, values, side="right"), minlength=2 * len(unique) + 1
+    )
+    counts = np.zeros(2 * len(unique) + 1, np.int64)
+    count_cells(made, values, counts)
+    assert np.array_equal(counts, expected)
 
 
 def test_dask_equals_pandas(scheduler: str, census: pd.DataFrame) -> None:

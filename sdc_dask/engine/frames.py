@@ -76,7 +76,9 @@ def map_reduce(
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     if not is_dask(several[0]):
         return merge([chunk(*several, 0, *args)])
-    return dask.compute(merge_tree(map_partitions(several, chunk, *args), merge))[0]
+    # Arguments of some megabytes go into the graph, and so outlive workers: no reason to warn.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100MB"}):
+        return dask.compute(merge_tree(map_partitions(several, chunk, *args), merge))[0]
 
 
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Delayed]:

@@ -11,9 +11,68 @@ Where L and E are known within bounds only, so is this.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+
+
+class Borders(NamedTuple):
+    """Values that cut a column into cells, and where to look for them.
+
+    The range of the borders is cut into equal parts. A value is looked for among the borders of
+    its part, which are few unless the values are extremely skewed.
+    """
+
+    values: NDArray[np.float64]  # ascending, all different
+    first: NDArray[np.int32]  # by part: the number of borders in the parts before, and of all
+    scale: float  # parts a unit
+
+
+def borders_of(values: NDArray[np.float64]) -> Borders:
+    """Return the borders at finite values.
+
+    Examples
+    --------
+    >>> borders = borders_of(np.array([8.0, 2.0, 4.0, 2.0]))
+    >>> counts = np.zeros(7, np.int64)
+    >>> count_cells(borders, np.array([1.0, 2.0, 2.0, 5.0, 8.0]), counts)
+    >>> counts
+    array([1, 2, 0, 0, 1, 1, 0])
+    """
+    values = np.unique(values)
+    parts = 1 << max(0, len(values) - 1).bit_length()
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = np.float64(parts) / (values[-1] - values[0]) if len(values) > 1 else 0.0
+    first = np.empty(parts + 1, np.int32)
+    scale = float(scale) if np.isfinite(scale) else 0.0
+    _fill_parts(values, scale, first)
+    return Borders(values, first, scale)
+
+
+@jit
+def _fill_parts(values, scale, first):
+    part = 0
+    for b in range(values.shape[0]):
+        own = _part(values[b], values[0], scale, first.shape[0] - 1)
+        while part <= own:
+            first[part] = b
+            part += 1
+    while part < first.shape[0]:
+        first[part] = values.shape[0]
+        part += 1
+
+
+@jit
+def _part(value, low, scale, parts):
+    """Return the part of a value: of two values, the larger one is in no lower part."""
+    place = (value - low) * scale
+    if place < 0:
+        return 0
+    # Differences may overflow, and then are no number times 0: of the largest values only.
+    return int(place) if place < parts else parts - 1
 
 
 @jit
@@ -22,10 +81,10 @@ def count_cells(borders, values, counts):
 
     Parameters
     ----------
-    borders : ndarray of float64
-        Ascending, all different.
+    borders : Borders
     values : ndarray of float64
-    counts : ndarray of int64
+        Without missing ones.
+    counts : ndarray of integers
         Twice the number of borders, and one more. Updated.
     """
     for i in range(values.shape[0]):
@@ -35,14 +94,18 @@ def count_cells(borders, values, counts):
 @jit
 def _cell(borders, value):
     """Return the cell of a value: 2b + 1 at border b, 2b between borders b - 1 and b."""
-    low, high = 0, borders.shape[0]
+    count = borders.values.shape[0]
+    if count == 0:
+        return 0
+    part = _part(value, borders.values[0], borders.scale, borders.first.shape[0] - 1)
+    low, high = np.int64(borders.first[part]), np.int64(borders.first[part + 1])
     while low < high:
-        middle = (low + high) // 2
-        if borders[middle] < value:
+        middle = (low + high) >> 1
+        if borders.values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    if low < borders.shape[0] and borders[low] == value:
+    if low < count and borders.values[low] == value:
         return 2 * low + 1
     return 2 * low
 
@@ -53,7 +116,7 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
 
     Parameters
     ----------
-    borders : ndarray of float64
+    borders : Borders
     before : ndarray of int64
         Masked values below each cell, and last the number of all.
     original, masked : ndarray of float64

@@ -18,7 +18,13 @@ from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
 from sdc_dask.engine.splitters import sample_positions
 from sdc_dask.kernels.exact import ExactSum, exact_sum
-from sdc_dask.kernels.intervals import classify, count_cells, ranks_between
+from sdc_dask.kernels.intervals import (
+    Borders,
+    borders_of,
+    classify,
+    count_cells,
+    ranks_between,
+)
 from sdc_dask.results import Result
 
 PERCENTS = tuple(range(1, 11))
@@ -121,28 +127,30 @@ def _check_rows(rows: Sequence[int], columns: Sequence[Hashable]) -> None:
 def _out_of_core(
     frames: tuple[Frame, Frame], columns: list[Hashable]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    masked = frames[1]
-    sample = map_reduce(masked, _sample, _stack, columns, masked.npartitions)
-    borders = [np.unique(values) for values in sample]
-    counts = map_reduce(masked, _count_cells, _add_each, columns, borders)
-    before = [np.append(0, np.cumsum(each)) for each in counts]
+    sample = map_reduce(frames[1], _sample, _stack, columns, frames[1].npartitions)
+    borders = [borders_of(values) for values in sample]
+    before = _counted(frames[1], columns, borders)
     rows = np.array([each[-1] for each in before])
     _check_rows(rows.tolist(), columns)
     limits = [limits_of(int(count)) for count in rows]
     found = map_reduce(frames, _classify, _merge_found, columns, borders, before, limits)
-    disclosed = np.array([each.disclosed for each in found])
-    # What is left needs ranks that are exact: one column at a time, since partitions answer for all
-    # values that are asked.
-    for j, each in enumerate(found):
-        asked = np.unique(np.concatenate([each.original, each.masked]))
-        if not len(asked):
-            continue
-        exact = map_reduce(masked[[columns[j]]], _count_exactly, _add_counts, columns[j], asked)
-        below, upto = exact
-        x, v = np.searchsorted(asked, each.original), np.searchsorted(asked, each.masked)
-        needed = ranks_between(below[x], upto[x], below[v], upto[v])
-        disclosed[j] += [int((needed <= limit).sum()) for limit in limits[j]]
-    return rows, disclosed
+    # What is left needs exact ranks: its own values are the borders now. One column at a time,
+    # since every partition counts between all of them.
+    for column, each, limit in zip(columns, found, limits, strict=True):
+        exact = borders_of(np.concatenate([each.original, each.masked]))
+        if len(exact.values):
+            (counts,) = _counted(frames[1][[column]], [column], [exact])
+            none = np.empty(len(each.original), np.int64)
+            classify(exact, counts, each.original, each.masked, limit, each.disclosed, none)
+    return rows, np.array([each.disclosed for each in found])
+
+
+def _counted(
+    masked: Frame, columns: list[Hashable], borders: list[Borders]
+) -> list[NDArray[np.int64]]:
+    """Return the number of masked values below each cell, and of all, by column."""
+    counts = map_reduce(masked, _count_cells, _add_each, columns, borders)
+    return [np.append(0, np.cumsum(each)) for each in counts]
 
 
 def _sample(
@@ -159,20 +167,28 @@ def _stack(parts: list[list[NDArray[np.float64]]]) -> list[NDArray[np.float64]]:
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
+_Counts = list[NDArray[np.integer]]  # by column and cell
+
+
 def _count_cells(
-    part: pd.DataFrame, _number: int, columns: list[Hashable], borders: list[NDArray[np.float64]]
-) -> list[NDArray[np.int64]]:
-    counts = []
-    for j, column in enumerate(columns):
+    part: pd.DataFrame, _number: int, columns: list[Hashable], borders: list[Borders]
+) -> _Counts:
+    counts: _Counts = []
+    for column, each in zip(columns, borders, strict=True):
         values = to_float(part, [column])[:, 0]
-        cells = np.zeros(2 * len(borders[j]) + 1, np.int64)
-        count_cells(borders[j], values[~np.isnan(values)], cells)
+        # Small, since many of them wait to be added up.
+        cells = np.zeros(2 * len(each.values) + 1, np.int32)
+        count_cells(each, values[~np.isnan(values)], cells)
         counts.append(cells)
     return counts
 
 
-def _add_each(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
-    return [np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True)]
+def _add_each(parts: list[_Counts]) -> _Counts:
+    totals: _Counts = [counts.astype(np.int64) for counts in parts[0]]
+    for part in parts[1:]:
+        for total, counts in zip(totals, part, strict=True):
+            total += counts
+    return totals
 
 
 @dataclass(frozen=True)
@@ -189,7 +205,7 @@ def _classify(
     masked: pd.DataFrame,
     number: int,
     columns: list[Hashable],
-    borders: list[NDArray[np.float64]],
+    borders: list[Borders],
     before: list[NDArray[np.int64]],
     limits: list[NDArray[np.int64]],
 ) -> list[_Found]:
@@ -214,22 +230,6 @@ def _merge_found(parts: list[list[_Found]]) -> list[_Found]:
         )
         for column in zip(*parts, strict=True)
     ]
-
-
-def _count_exactly(
-    part: pd.DataFrame, _number: int, column: Hashable, asked: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Count the values below, and not above, each of those that are asked for."""
-    values = to_float(part, [column])[:, 0]
-    order = np.sort(values[~np.isnan(values)])
-    return np.stack([np.searchsorted(order, asked), np.searchsorted(order, asked, side="right")])
-
-
-def _add_counts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 # By width
