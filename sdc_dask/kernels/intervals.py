@@ -121,7 +121,7 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         Masked values below each cell, and last the number of all.
     original, masked : ndarray of float64
     limits : ndarray of int64
-        Ranks to both sides, by width.
+        Ranks to both sides, by width, ascending.
     disclosed : ndarray of int64
         Updated: how many are surely disclosed, by width.
     undecided : ndarray of int64
@@ -133,34 +133,38 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         How many are undecided. They are not counted in `disclosed`.
     """
     count = 0
+    by_first = np.zeros(limits.shape[0] + 1, np.int64)  # by the first width that discloses
     for i in range(original.shape[0]):
         x, v = _cell(borders, original[i]), _cell(borders, masked[i])
-        # L and E are exact at a border; between borders they lie within the cell.
-        least_x, most_x = before[x], before[x + 1]
-        least_v, most_v = before[v], before[v + 1]
-        exact_x, exact_v = x % 2 == 1, v % 2 == 1
         if original[i] == masked[i]:
-            low = high = 0
+            low = high = np.int64(0)
         else:
-            # Each from the bounds of L (first) and E (second) of both.
-            low_l_v, high_l_v = least_v, least_v if exact_v else most_v
-            low_e_v, high_e_v = most_v if exact_v else least_v, most_v
-            low_l_x, high_l_x = least_x, least_x if exact_x else most_x
-            low_e_x, high_e_x = most_x if exact_x else least_x, most_x
-            low = max(0, low_l_v - high_e_x + 1, low_l_x - high_e_v + 1)
-            high = max(0, high_l_v - low_e_x + 1, high_l_x - low_e_v + 1)
-        open_widths = False
-        for w in range(limits.shape[0]):
-            if low <= limits[w] < high:
-                open_widths = True
-                break
-        if open_widths:
+            # L and E of each lie within its cell, and are exact at a border (odd cells).
+            in_x, in_v = 1 - (x & 1), 1 - (v & 1)
+            low = max(0, before[v] - before[x + 1] + 1, before[x] - before[v + 1] + 1)
+            high = max(
+                0,
+                before[v + in_v] - before[x + 1 - in_x] + 1,
+                before[x + in_x] - before[v + 1 - in_v] + 1,
+            )
+        first = _count_below(limits, low)
+        if _count_below(limits, high) == first:
+            by_first[first] += 1
+        else:
             undecided[count] = i
             count += 1
-            continue
-        for w in range(limits.shape[0]):
-            if high <= limits[w]:
-                disclosed[w] += 1
+    total = 0
+    for w in range(limits.shape[0]):
+        total += by_first[w]
+        disclosed[w] += total
+    return count
+
+
+@jit
+def _count_below(limits, value):
+    count = 0
+    for w in range(limits.shape[0]):
+        count += limits[w] < value
     return count
 
 
