@@ -28,6 +28,7 @@ class Borders(NamedTuple):
 
     values: NDArray[np.float64]  # ascending, all different
     first: NDArray[np.int32]  # by part: the number of borders in the parts before, and of all
+    low: float  # where the first part begins
     scale: float  # parts a unit
 
 
@@ -46,32 +47,33 @@ def borders_of(values: NDArray[np.float64]) -> Borders:
     parts = 1 << max(0, len(values) - 1).bit_length()
     with np.errstate(over="ignore", divide="ignore"):
         scale = np.float64(parts) / (values[-1] - values[0]) if len(values) > 1 else 0.0
-    first = np.empty(parts + 1, np.int32)
+    low = float(values[0]) if len(values) else 0.0
     scale = float(scale) if np.isfinite(scale) else 0.0
-    _fill_parts(values, scale, first)
-    return Borders(values, first, scale)
+    borders = Borders(values, np.empty(parts + 1, np.int32), low, scale)
+    _fill_parts(borders)
+    return borders
 
 
 @jit
-def _fill_parts(values, scale, first):
+def _fill_parts(borders):
     part = 0
-    for b in range(values.shape[0]):
-        own = _part(values[b], values[0], scale, first.shape[0] - 1)
+    for b in range(borders.values.shape[0]):
+        own = _part(borders, borders.values[b])
         while part <= own:
-            first[part] = b
+            borders.first[part] = b
             part += 1
-    while part < first.shape[0]:
-        first[part] = values.shape[0]
+    while part < borders.first.shape[0]:
+        borders.first[part] = borders.values.shape[0]
         part += 1
 
 
 @jit
-def _part(value, low, scale, parts):
+def _part(borders, value):
     """Return the part of a value: of two values, the larger one is in no lower part."""
-    place = (value - low) * scale
-    if place < 0:
-        return 0
-    # Differences may overflow, and then are no number times 0: of the largest values only.
+    parts = borders.first.shape[0] - 1
+    place = (value - borders.low) * borders.scale
+    if not place > 0:
+        return 0  # also if there is one part only, and a difference that overflows times 0
     return int(place) if place < parts else parts - 1
 
 
@@ -94,18 +96,16 @@ def count_cells(borders, values, counts):
 @jit
 def _cell(borders, value):
     """Return the cell of a value: 2b + 1 at border b, 2b between borders b - 1 and b."""
-    count = borders.values.shape[0]
-    if count == 0:
-        return 0
-    part = _part(value, borders.values[0], borders.scale, borders.first.shape[0] - 1)
+    part = _part(borders, value)
     low, high = np.int64(borders.first[part]), np.int64(borders.first[part + 1])
+    end = high
     while low < high:
         middle = (low + high) >> 1
         if borders.values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    if low < count and borders.values[low] == value:
+    if low < end and borders.values[low] == value:
         return 2 * low + 1
     return 2 * low
 
@@ -133,31 +133,49 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         How many are undecided. They are not counted in `disclosed`.
     """
     count = 0
+    parts = borders.first.shape[0] - 1
+    bounds = np.empty((parts, 2), np.int64)  # of L and E of all values of a part
+    for part in range(parts):
+        bounds[part, 0] = before[2 * borders.first[part]]
+        bounds[part, 1] = before[2 * borders.first[part + 1] + 1]
     by_first = np.zeros(limits.shape[0] + 1, np.int64)  # by the first width that discloses
     for i in range(original.shape[0]):
-        x, v = _cell(borders, original[i]), _cell(borders, masked[i])
-        if original[i] == masked[i]:
-            low = high = np.int64(0)
-        else:
-            # L and E of each lie within its cell, and are exact at a border (odd cells).
-            in_x, in_v = 1 - (x & 1), 1 - (v & 1)
-            low = max(0, before[v] - before[x + 1] + 1, before[x] - before[v + 1] + 1)
-            high = max(
-                0,
-                before[v + in_v] - before[x + 1 - in_x] + 1,
-                before[x + in_x] - before[v + 1 - in_v] + 1,
-            )
+        x = bounds[_part(borders, original[i])]
+        v = bounds[_part(borders, masked[i])]
+        low = max(0, v[0] - x[1] + 1, x[0] - v[1] + 1)
+        high = max(0, v[1] - x[0] + 1, x[1] - v[0] + 1)
         first = _count_below(limits, low)
-        if _count_below(limits, high) == first:
-            by_first[first] += 1
-        else:
-            undecided[count] = i
-            count += 1
+        if _count_below(limits, high) != first:
+            # A few: their cells tell more than their parts.
+            low, high = _needed(borders, before, original[i], masked[i])
+            first = _count_below(limits, low)
+            if _count_below(limits, high) != first:
+                undecided[count] = i
+                count += 1
+                continue
+        by_first[first] += 1
     total = 0
     for w in range(limits.shape[0]):
         total += by_first[w]
         disclosed[w] += total
     return count
+
+
+@jit
+def _needed(borders, before, original, masked):
+    """Return the least and the largest number of ranks that an interval may have to reach."""
+    if original == masked:
+        return 0, 0
+    x, v = _cell(borders, original), _cell(borders, masked)
+    # L and E of each lie within its cell, and are exact at a border (odd cells).
+    in_x, in_v = 1 - (x & 1), 1 - (v & 1)
+    low = max(0, before[v] - before[x + 1] + 1, before[x] - before[v + 1] + 1)
+    high = max(
+        0,
+        before[v + in_v] - before[x + 1 - in_x] + 1,
+        before[x + in_x] - before[v + 1 - in_v] + 1,
+    )
+    return low, high
 
 
 @jit

@@ -111,8 +111,9 @@ def _present(
     x: NDArray[np.float64], v: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return values that are there in both, none of them a negative zero."""
+    x, v = x + 0.0, v + 0.0
     there = ~np.isnan(v)
-    return x[there] + 0.0, v[there] + 0.0
+    return (x, v) if there.all() else (x[there], v[there])
 
 
 def _check_rows(rows: Sequence[int], columns: Sequence[Hashable]) -> None:
