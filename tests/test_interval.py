@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -150,3 +153,36 @@ def test_bad_input(census: pd.DataFrame) -> None:
         census.sdc.interval_disclosure(census.iloc[1:])
     one = pd.DataFrame({"x": [1.0]})
     assert one.sdc.interval_disclosure(one + 1).interval == 0  # no rank is a percent of one
+
+
+def test_a_masked_frame_that_changes_is_an_error() -> None:
+    calls = []
+
+    def shrink(part: pd.DataFrame) -> pd.DataFrame:
+        calls.append(len(part))
+        return part if len(calls) <= 2 else part.iloc[1:]
+
+    frame = pd.DataFrame({"x": np.arange(500.0)})
+    lazy = dd.from_pandas(frame, npartitions=2)
+    unstable = lazy.map_partitions(shrink, meta=frame.iloc[:0])
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises((RuntimeError, ValueError), match=r"not the same|other rows"),
+    ):
+        lazy.sdc.interval_disclosure(unstable)
+    assert len(calls) > 2
+
+
+def test_counts_that_differ_are_an_error() -> None:
+    frame = dd.from_pandas(pd.DataFrame({"x": np.arange(500.0)}), npartitions=2)
+    real, counted = interval._counted, []
+
+    def count(*args: Any) -> list[np.ndarray]:
+        counted.append(args)
+        return [before + before.astype(bool) for before in real(*args)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interval, "_counted", count)
+        with pytest.raises(RuntimeError, match="not as many values as were counted"):
+            frame.sdc.interval_disclosure(frame + 1)
+    assert len(counted) == 1

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
+from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.splitters import sample_positions
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.intervals import (
@@ -28,8 +29,8 @@ from sdc_dask.kernels.intervals import (
 from sdc_dask.results import Result
 
 PERCENTS = tuple(range(1, 11))
-# Of a column's values, between which ranks are known within a cell's count. About one case in 500
-# remains undecided then.
+# Of a column's values, between which ranks are known within a cell's count. About one case in a
+# thousand remains undecided then.
 BORDERS = 2**17
 
 
@@ -62,9 +63,9 @@ def interval_disclosure(
 ) -> IntervalDisclosure:
     """Measure rank intervals of 1 to 10 percent to both sides of the masked value.
 
-    A pandas frame is sorted. A Dask frame is never sorted as a whole: counts between some ten
+    A pandas frame is sorted. A Dask frame is never sorted as a whole: counts between a hundred
     thousand values of every column bound all ranks, which decides nearly all cases; the ranks of
-    the rest are counted exactly in a last pass. Both give the same numbers.
+    the rest are counted exactly, column by column. Both give the same numbers.
     """
     columns = list(columns)
     frames = pair_frames(original, masked, columns)
@@ -135,15 +136,23 @@ def _out_of_core(
     _check_rows(rows.tolist(), columns)
     limits = [limits_of(int(count)) for count in rows]
     found = map_reduce(frames, _classify, _merge_found, columns, borders, before, limits)
+    _check_same([each.rows for each in found], rows.tolist())
     # What is left needs exact ranks: its own values are the borders now. One column at a time,
     # since every partition counts between all of them.
     for column, each, limit in zip(columns, found, limits, strict=True):
         exact = borders_of(np.concatenate([each.original, each.masked]))
         if len(exact.values):
             (counts,) = _counted(frames[1][[column]], [column], [exact])
+            _check_same([counts[-1]], [each.rows])
             none = np.empty(len(each.original), np.int64)
             classify(exact, counts, each.original, each.masked, limit, each.disclosed, none)
     return rows, np.array([each.disclosed for each in found])
+
+
+def _check_same(found: Sequence[int], expected: Sequence[int]) -> None:
+    """Raise RuntimeError if a pass has met other numbers of values than one before."""
+    if list(found) != list(expected):
+        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
 
 
 def _counted(
@@ -194,8 +203,9 @@ def _add_each(parts: list[_Counts]) -> _Counts:
 
 @dataclass(frozen=True)
 class _Found:
-    """Of one column: values surely disclosed by width, and pairs of which it is not known."""
+    """Of one column: values, those surely disclosed by width, and pairs of which it is open."""
 
+    rows: int
     disclosed: NDArray[np.int64]
     original: NDArray[np.float64]
     masked: NDArray[np.float64]
@@ -218,13 +228,14 @@ def _classify(
         undecided = np.empty(len(x), np.int64)
         count = classify(borders[j], before[j], x, v, limits[j], disclosed, undecided)
         left = undecided[:count]
-        found.append(_Found(disclosed, x[left], v[left]))
+        found.append(_Found(len(x), disclosed, x[left], v[left]))
     return found
 
 
 def _merge_found(parts: list[list[_Found]]) -> list[_Found]:
     return [
         _Found(
+            sum(each.rows for each in column),
             np.sum([each.disclosed for each in column], axis=0),
             np.concatenate([each.original for each in column]),
             np.concatenate([each.masked for each in column]),
