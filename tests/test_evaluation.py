@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -61,6 +62,60 @@ def test_dask_equals_pandas(some: pd.DataFrame, scheduler: str) -> None:
     lazy, other = (dd.from_pandas(frame, npartitions=3) for frame in (some, masked))
     expected, found = (frame.sdc.score(new) for frame, new in ((some, masked), (lazy, other)))
     pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame(), rtol=1e-9)
+
+
+MEASURES: dict[str, Callable[[Any, Any], Any]] = {
+    "sse": lambda x, y: x.sdc.sse(y, BADLY_SCALED),
+    "information_loss": lambda x, y: x.sdc.information_loss(y, BADLY_SCALED),
+    "regression": lambda x, y: x.sdc.information_loss(y, BADLY_SCALED, regression="far ~ tiny"),
+    "intervals": lambda x, y: x.sdc.interval_disclosure(y, BADLY_SCALED),
+    "widths": lambda x, y: x.sdc.interval_disclosure(y, BADLY_SCALED, width=0.1),
+    "distance": lambda x, y: x.sdc.linkage(y, columns=BADLY_SCALED),
+    "mahalanobis": lambda x, y: x.sdc.linkage(y, columns=BADLY_SCALED, distance="mahalanobis"),
+    "sample": lambda x, y: x.sdc.linkage(y, columns=BADLY_SCALED, sample=50, random_state=1),
+    "blocked": lambda x, y: x.sdc.linkage(y, columns=BADLY_SCALED, blocking="tree", max_block=60),
+    "probabilistic": lambda x, y: x.sdc.linkage(y, "probabilistic", BADLY_SCALED),
+    "score": lambda x, y: x.sdc.score(y, BADLY_SCALED),
+    "anonymity": lambda x, y: y.sdc.anonymity(BADLY_SCALED, 4),
+    "diversity": lambda x, y: y.sdc.anonymity(BADLY_SCALED, confidential=["kept"]),
+}
+BADLY_SCALED = ["far", "tiny", "huge"]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("partitions", [1, 4, 11])
+def test_badly_scaled_values(measure: str, partitions: int) -> None:
+    rng = np.random.default_rng(5)
+    base = rng.normal(size=300)
+    frame = pd.DataFrame(
+        {
+            "far": 1e9 + base,
+            "tiny": 1e-9 * (base + rng.normal(size=300)),
+            "huge": 1e12 * rng.lognormal(0, 2, 300),
+            "kept": rng.integers(0, 5, 300),
+        }
+    )
+    masked = frame.sdc.microaggregate(BADLY_SCALED, 4)
+    lazy, other = (dd.from_pandas(each, npartitions=partitions) for each in (frame, masked))
+    found, expected = MEASURES[measure](lazy, other), MEASURES[measure](frame, masked)
+    # To 1e-9 all of it; figures that are counted are the same.
+    assert_close(found.to_dict(), expected.to_dict())
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    """Compare numbers, and what lists and dicts hold of them."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for key in expected:
+            assert_close(found[key], expected[key])
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=0, nan_ok=True)
+    else:
+        assert found == expected
 
 
 def test_a_sample_is_drawn_once(some: pd.DataFrame) -> None:
