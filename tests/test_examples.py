@@ -67,16 +67,21 @@ def test_links_of_documents_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("first_session", ["--rows", "2000"]), ("cluster_job", ["--rows", "2000", "--workers", "1"])],
+    ("name", "arguments", "shown"),
+    [
+        ("first_session", [], "Protected 2,000 rows"),
+        ("cluster_job", ["--workers", "1"], "Protected 2,000 rows"),
+        ("choose_a_masking", [], "The lowest score: "),
+    ],
 )
 def test_examples(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,
     arguments: list[str],
+    shown: str,
 ) -> None:
     script = str(ROOT / "examples" / f"{name}.py")
-    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    monkeypatch.setattr(sys, "argv", [script, "--rows", "2000", *arguments])
     runpy.run_path(script, run_name="__main__")
-    assert "Protected 2,000 rows" in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
