@@ -627,15 +627,17 @@ class SdcAccessor:
         random_state : int, optional
             Makes the sample reproducible, for every partitioning.
         **options
-            Of the attack: see :func:`sdc_dask.risk.distance_linkage.distance_linkage` and
-            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`. Among them, for
-            distances, ``blocking="tree"``: all records of a large frame, within blocks, for a
-            lower and an upper bound.
+            Of the attack. For distances: ``distance="mahalanobis"``, ``standardize=False``,
+            ``assignment=True`` (one to one, up to 5,000 records), ``blocking="tree"`` (all records
+            of a large frame, within blocks, for a lower and an upper bound). For probabilities,
+            of at most 16 columns: ``tolerance``, ``false_match``, ``false_nonmatch``,
+            ``max_iterations``. See :func:`sdc_dask.risk.distance_linkage.distance_linkage` and
+            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`.
 
         Returns
         -------
         Linkage
-            ``rate``, the percentage of right links, and its confidence interval.
+            ``rate``, the percentage of right links, with its confidence interval or bounds.
 
         Examples
         --------
@@ -825,8 +827,8 @@ class SdcAccessor:
         width : float, optional
             By default, intervals are of ranks: 1, 2, ..., 10 percent of the records to both sides
             of the masked value, and the shares of original values in them are averaged. With
-            `width`, they reach so many deviations of the original column to both sides, which is
-            sdcMicro's dRisk.
+            `width`, they reach so many deviations of the masked column to both sides; ``drisk`` is
+            then what sdcMicro's dRisk gives, in percent.
 
         Returns
         -------

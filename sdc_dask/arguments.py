@@ -128,11 +128,14 @@ def check_names(names: Sequence[Any], name: str) -> None:
             hash(each)
         except TypeError:
             raise TypeError(
-                f"{name} must name columns, received {type(each).__name__} for a name."
+                f"{name} must name columns, received {type(each).__name__} for a name: pass names, "
+                "such as ['age', 'income']."
             ) from None
 
 
-def existing(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None:
+def existing(
+    meta: pd.DataFrame, columns: Sequence[Hashable], name: str, frame: str = "the frame"
+) -> None:
     """Raise KeyError if the frame lacks columns."""
     check_names(columns, name)
     lacking = [column for column in columns if column not in meta.columns]
@@ -140,7 +143,7 @@ def existing(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None
         # ValueError would say the same; KeyError is what pandas users catch. Its text is shown
         # quoted, so that it is kept to one line.
         raise KeyError(
-            f"{name} names columns that the frame does not have: {_names(lacking)}. It has: "
+            f"{name} names columns that {frame} does not have: {_names(lacking)}. It has: "
             f"{_names(meta.columns)}."
         )
 
@@ -228,8 +231,8 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
     """Return the numeric columns in which two frames are compared row by row."""
     if type(original) is not type(masked):
         raise TypeError(
-            f"masked must be a frame of the kind of the original, received "
-            f"{type(masked).__name__}: compare pandas with pandas, or Dask with Dask."
+            f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
+            f"received {_kind_of(masked)}: compare pandas with pandas, or Dask with Dask."
         )
     meta, other = unique_columns(original), unique_columns(masked)
     if columns is None:
@@ -243,12 +246,17 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
     if not names:
         raise ValueError("columns is empty: name numeric columns that both frames have.")
     existing(meta, names, "columns")
-    existing(other, names, "columns")
+    existing(other, names, "columns", "the masked frame")
     if len(set(names)) < len(names):
         raise ValueError(f"columns are named more than once: {_names(names)}.")
     check_numeric(meta, names)
     check_numeric(other, names)
     return names
+
+
+def _kind_of(frame: Any) -> str:
+    """Name the kind of a frame: pandas and Dask both call theirs DataFrame."""
+    return f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
 
 
 def _names(columns: Iterable[Hashable]) -> str:

@@ -27,6 +27,9 @@ class Score(Result):
         metadata={"note": "weighted mean of il, dld, pld, interval: lower is better"}
     )
     il: float = field(metadata={"note": "information loss: lower is better"})
+    il1_scaled: float | None = field(
+        metadata={"note": "mean difference in deviations times root 2, not in the score"}
+    )
     dr: float = field(metadata={"note": "disclosure risk: lower is safer"})
     dld: float = field(metadata={"note": "right links by distance, percent"})
     pld: float = field(metadata={"note": "right links by probability, percent"})
@@ -69,10 +72,10 @@ def score(
     """Measure loss and risk of a masking."""
     parts = check_weights(weights)
     risk = disclosure_risk(original, masked, columns, **options)
-    loss = information_loss(original, masked, columns).il
-    values = {"il": loss, "dld": risk.dld, "pld": risk.pld, "interval": risk.interval}
+    loss = information_loss(original, masked, columns)
+    values = {"il": loss.il, "dld": risk.dld, "pld": risk.pld, "interval": risk.interval}
     total = sum(parts[name] * value for name, value in values.items() if parts[name])
-    return Score(total, loss, risk.dr, risk.dld, risk.pld, risk.interval, parts)
+    return Score(total, loss.il, loss.il1_scaled, risk.dr, risk.dld, risk.pld, risk.interval, parts)
 
 
 def compare(
@@ -96,6 +99,7 @@ def compare(
             "k_mean": classes.k_mean,
             "sse": 100 * sse(original, frame, columns).ratio,
             "il": measured.il,
+            "il1_scaled": measured.il1_scaled,
             "dld": measured.dld,
             "pld": measured.pld,
             "interval": measured.interval,

@@ -153,5 +153,58 @@ def test_arguments_that_do_not_go_together(options: dict, message: str) -> None:
 def test_values_without_a_distance(value: float, message: str, side: str) -> None:
     frames = {"original": survey(50), "masked": survey(50)}
     frames[side].loc[7, "x"] = value
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"the {side} frame has {message}"):
         frames["original"].sdc.linkage(frames["masked"], blocking="tree")
+
+
+def test_masked_values_that_are_too_far() -> None:
+    frame = survey(50) * 1e-300
+    masked = frame.copy()
+    masked.loc[3, "x"] = 1e20
+    with pytest.raises(ValueError, match="their distance exceeds float64"):
+        frame.sdc.linkage(masked, blocking="tree")
+
+
+def test_scales_far_from_one() -> None:
+    frame = survey(2_000) * [1e300, 1.0, 1e-300]
+    masked = noisy(frame / [1e300, 1.0, 1e-300], 0.05) * [1e300, 1.0, 1e-300]
+    exact = frame.sdc.linkage(masked)
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=200)
+    assert 0 < blocked.low <= exact.rate <= blocked.high < 100
+
+
+def test_empty_partitions() -> None:
+    frame = survey(400)
+    masked = noisy(frame, 0.05)
+    expected = frame.sdc.linkage(masked, blocking="tree", max_block=50)
+    kept = [
+        dd.concat([dd.from_pandas(each, 3), dd.from_pandas(each, 2).query("y < -1000")])
+        for each in (frame, masked)
+    ]
+    assert kept[0].sdc.linkage(kept[1], blocking="tree", max_block=50) == expected
+
+
+def test_frames_of_different_length() -> None:
+    frame = survey(100)
+    for rows in (0, 99):
+        with pytest.raises(ValueError, match=f"{rows} rows against 100"):
+            frame.sdc.linkage(frame.iloc[:rows], blocking="tree")
+
+
+@pytest.mark.parametrize("size", [50, 200])
+def test_a_masked_frame_that_changes_is_an_error(size: int) -> None:
+    rng = np.random.default_rng(2)
+    original = pd.DataFrame(rng.random((4_000, 2)), columns=["a", "b"])
+    first = (original * 5).round() / 5
+    later = (original + rng.normal(0, 0.02, original.shape)).clip(0, 1)
+    later.iloc[:2] = [[0, 0], [1, 1]]
+    calls = []
+
+    def change(part: pd.DataFrame) -> pd.DataFrame:
+        calls.append(len(part))
+        return (first if len(calls) <= 4 else later).loc[part.index]
+
+    lazy = dd.from_pandas(original, npartitions=2)
+    masked = lazy.map_partitions(change, meta=original.iloc[:0])
+    with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="is not the same"):
+        lazy.sdc.linkage(masked, blocking="tree", max_block=size)

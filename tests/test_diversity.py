@@ -378,7 +378,7 @@ def test_arguments_are_checked() -> None:
             diversity(each, [], ["a"])
         with pytest.raises(ValueError, match="more than once: 'b', 'b'"):
             diversity(each, ["a"], ["b", "b"])
-        with pytest.raises(TypeError, match="confidential must be one list of column names"):
+        with pytest.raises(TypeError, match="confidential must name columns, received list"):
             diversity(each, ["a"], [["b"]])
         with pytest.raises(TypeError, match="confidential must be a column name or a list"):
             diversity(each, ["a"], {"b": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -123,9 +124,9 @@ def test_the_published_example_is_admissible(column: int) -> None:
 def test_the_published_example_is_drawn() -> None:
     # Two ranks of ten are p = 20 percent. Each of its columns is one of the results of chance.
     rng = np.random.default_rng(0)
-    drawn = {tuple(WindowSwaps(10, 2, rng).draw(10)) for _ in range(500)}
+    results = {tuple(WindowSwaps(10, 2, rng).draw(10)) for _ in range(500)}
     for original, published in zip(ORIGINAL, PUBLISHED, strict=True):
-        assert tuple(published[np.argsort(original)] - 1) in drawn
+        assert tuple(published[np.argsort(original)] - 1) in results
         swapped = pd.DataFrame({"x": original}).sdc.rank_swap(["x"], 20)
         assert admissible(original, swapped["x"].to_numpy(), 2)
 
@@ -407,7 +408,7 @@ def test_extremes_are_averaged_before(npartitions: int | None) -> None:
         ({"p": 101}, ValueError, "p must be a percentage above 0 and at most 100, received 101"),
         ({"p": float("nan")}, ValueError, "p must be a percentage"),
         ({"p": True}, TypeError, "p must be a percentage above 0 and at most 100, received bool"),
-        ({}, TypeError, "p must be a percentage above 0 and at most 100, received NoneType"),
+        ({}, ValueError, "method='standard' needs p=, a percentage of the ranks"),
         ({"p": 5, "method": "far"}, ValueError, "'standard', 'distribution', 'buckets', received"),
         ({"p": 5, "buckets": 3}, ValueError, "buckets has no meaning with method='standard'"),
         ({"p": 5, "method": "buckets", "buckets": 3}, ValueError, "p has no meaning"),
@@ -508,3 +509,39 @@ def test_a_frame_that_changes_is_found(change: int, options: dict[str, Any]) -> 
         pytest.raises(RuntimeError, match="not the same each time"),
     ):
         frame.sdc.rank_swap(["x"], **options).compute()
+
+
+def test_texts_among_numbers_are_not_shown(tmp_path: Path) -> None:
+    for name, values in (("one", [1.0, 2.0, 3.0]), ("two", ["Zx9canaryQ7", "a", "b"])):
+        pd.DataFrame({"x": values}).to_parquet(tmp_path / f"{name}.parquet")
+    files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    with pytest.raises(TypeError, match="column 'x' holds other values than its dtype") as caught:
+        dd.read_parquet(files).sdc.rank_swap(["x"], 50).compute()
+    assert "Zx9canaryQ7" not in str(caught.value)
+
+
+def test_columns_of_objects_keep_their_dtype() -> None:
+    frame = pd.DataFrame({"x": pd.Series(list("fedcba"), dtype=object)})
+    swapped = frame.sdc.rank_swap(["x"], 50)
+    assert swapped["x"].dtype == object
+    assert sorted(swapped["x"]) == list("abcdef")
+
+
+def test_in_blocks_nothing_stays_though_few_values_are_there() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.normal(size=2_000), "y": rng.normal(size=2_000)})
+    frame.loc[rng.random(2_000) < 0.97, "y"] = np.nan
+    swapped = frame.sdc.rank_swap(["x", "y"], 5, blocking="tree", max_block=1_000)
+    present = frame["y"].notna()
+    assert present.sum() > 30
+    assert (swapped.loc[present, "y"] != frame.loc[present, "y"]).all()
+
+
+def test_blocks_that_are_too_small_for_p_are_refused() -> None:
+    frame = kinds()
+    blocks = frame.sdc.blocks(["small", "whole"], k=3, max_block=30)
+    with pytest.raises(ValueError, match="p=5 needs 20: make the blocks with k=20"):
+        frame.sdc.rank_swap(["small", "whole"], 5, blocking=blocks)
+    enough = frame.sdc.blocks(["small", "whole"], k=20, max_block=60)
+    swapped = frame.sdc.rank_swap(["small", "whole"], 5, blocking=enough)
+    assert not swapped["small"].equals(frame["small"])

@@ -138,8 +138,9 @@ class Blocks:
 def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
     """Into how many blocks a fused leaf is cut in row order: each has L to 2L - 1 records.
 
-    This happens where the tree does not cut: to records that are all equal in the columns, and
-    to what is left after its last pass. The other methods promise no largest block.
+    This happens where the tree does not cut: to records that are all equal in the columns, to what
+    is left after its last pass, and to leaves that many small ones were fused with. The other
+    methods promise no largest block.
     """
     if blocks.method != "tree":
         return np.ones_like(counts)

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 LARGEST_EXACT = 2**53
 
 
-def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable]) -> None:
-    """Raise TypeError unless every column holds real numbers."""
+def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = "") -> None:
+    """Raise TypeError unless every column holds real numbers, `why` they must."""
     for column in columns:
         dtype = meta[column].dtype
         if not is_numeric(dtype):
             raise TypeError(
-                f"column {column!r} has dtype {dtype}, which is no real number: {_advice(dtype)}"
+                f"column {column!r} has dtype {dtype}, which is no real number{why}: "
+                f"{_advice(dtype)}"
             )
 
 

@@ -9,11 +9,13 @@ import dask
 import dask.dataframe as dd
 import pandas as pd
 from dask.delayed import Delayed, delayed
+from dask.utils import parse_bytes
 from distributed import default_client
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 
 _FAN_IN = 16
+_WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
 
 
 def is_dask(frame: Frame) -> bool:
@@ -77,7 +79,8 @@ def map_reduce(
     if not is_dask(several[0]):
         return merge([chunk(*several, 0, *args)])
     # Arguments of some megabytes go into the graph, and so outlive workers: no reason to warn.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100MB"}):
+    limit = max(parse_bytes(dask.config.get(_WARN_ABOVE, "10MB")), 100_000_000)
+    with dask.config.set({_WARN_ABOVE: limit}):
         return dask.compute(merge_tree(map_partitions(several, chunk, *args), merge))[0]
 
 

@@ -12,8 +12,8 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask
 
 _HOW = (
-    "Compare frames with the same rows, as masking returns them, or give both an index with the "
-    "same unique labels."
+    "Compare frames with the same rows, as masking returns them, read both from files that were "
+    "written alike, or give both an index with the same unique labels."
 )
 
 
@@ -35,9 +35,11 @@ def pair_frames(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> 
     ends = [(each.divisions[0], each.divisions[-1]) for each in (original, masked)]
     if original.known_divisions and masked.known_divisions and ends[0] == ends[1]:
         return one, other.repartition(divisions=original.divisions)
+    what = f"{masked.npartitions} partitions, the original {original.npartitions}"
+    if original.npartitions == masked.npartitions:
+        what = "other divisions than the original: labels of its index differ, or where it is cut"
     raise ValueError(
-        f"the masked frame has {masked.npartitions} partitions, the original "
-        f"{original.npartitions}, and rows can be compared only partition by partition. {_HOW} "
+        f"the masked frame has {what}. Rows can be compared only partition by partition. {_HOW} "
         "Dask frames need the same partitions, or known divisions of the same index."
     )
 
@@ -58,10 +60,21 @@ def pair_parts(
         and original.index.isin(masked.index).all()
     ):
         return original, masked.loc[original.index]
+    check_pairs([len(masked)], [len(original)], number)
     raise ValueError(
-        f"partition {number} of the masked frame has other rows than that of the original: "
-        f"{len(masked)} rows against {len(original)}, or another index. {_HOW}"
+        f"partition {number} of the masked frame has other rows than that of the original: of "
+        f"{len(masked)} rows each, some labels of the index differ or are not unique. {_HOW}"
     )
+
+
+def check_pairs(masked: Sequence[int], original: Sequence[int], first: int = 0) -> None:
+    """Raise ValueError unless partitions, counted from `first` on, have as many rows."""
+    for number, (one, other) in enumerate(zip(masked, original, strict=True), first):
+        if one != other:
+            raise ValueError(
+                f"partition {number} of the masked frame has other rows than that of the original: "
+                f"{one} rows against {other}. {_HOW}"
+            )
 
 
 def pair_values(

@@ -264,7 +264,7 @@ def _put_swapped(
         place = np.empty(len(part), np.int64)
         place[present] = np.arange(len(home))
         place[~present] = np.arange(len(home), len(part))
-        result[order.column] = pd.Series(both.array.take(place), index=part.index)
+        result[order.column] = pd.Series(both.array.take(place), index=part.index, dtype=both.dtype)
     return result
 
 

@@ -53,6 +53,17 @@ def sort_keys(values: pd.Series, dtype: object) -> NDArray:
     ndarray of int64, float64 or object
         The same kind for all partitions of a column.
     """
+    try:
+        return _sort_keys(values, dtype)
+    except (AttributeError, OverflowError, ValueError):
+        # The original text may show a value.
+        raise TypeError(
+            f"column {values.name!r} holds other values than its dtype {dtype} says in some "
+            f"partitions, where it has dtype {values.dtype}: cast it first."
+        ) from None
+
+
+def _sort_keys(values: pd.Series, dtype: object) -> NDArray:
     if isinstance(dtype, pd.CategoricalDtype):
         if not values.cat.categories.equals(dtype.categories):
             raise TypeError(

@@ -45,11 +45,10 @@ def borders_of(values: NDArray[np.float64]) -> Borders:
     """
     values = np.unique(values)
     parts = 1 << max(0, len(values) - 1).bit_length()
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore"):
         scale = np.float64(parts) / (values[-1] - values[0]) if len(values) > 1 else 0.0
     low = float(values[0]) if len(values) else 0.0
-    scale = float(scale) if np.isfinite(scale) else 0.0
-    borders = Borders(values, np.empty(parts + 1, np.int32), low, scale)
+    borders = Borders(values, np.empty(parts + 1, np.int32), low, float(scale))
     _fill_parts(borders)
     return borders
 
@@ -73,7 +72,7 @@ def _part(borders, value):
     parts = borders.first.shape[0] - 1
     place = (value - borders.low) * borders.scale
     if not place > 0:
-        return 0  # also if there is one part only, and a difference that overflows times 0
+        return 0  # also what is no number, 0 times infinity: then all or the lowest are in part 0
     return int(place) if place < parts else parts - 1
 
 

@@ -56,8 +56,8 @@ class SwapRule:
     buckets: int | None
     entropy: int = field(repr=False)
 
-    def sources(self, n: int, *stream: int) -> Sources:
-        """Return the sources of n ranks, from the first rank on."""
+    def sources(self, n: int, *stream: int, least: int = 1) -> Sources:
+        """Return the sources of n ranks, from the first rank on; a window has `least` or more."""
         seed = np.random.SeedSequence(self.entropy, spawn_key=stream)
         rng = np.random.default_rng(seed)
         if self.method == "buckets":
@@ -66,7 +66,7 @@ class SwapRule:
         assert self.p is not None
         if self.method == "distribution":
             return DistributionSwaps(n, self.p, rng)
-        return WindowSwaps(n, max(1, window_of(n, self.p)), rng)
+        return WindowSwaps(n, max(least, window_of(n, self.p)), rng)
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,8 @@ def rank_swap_request(
     else:
         if buckets is not None:
             raise ValueError(f"buckets has no meaning with method={method!r}: leave it out.")
+        if p is None:
+            raise ValueError(f"method={method!r} needs p=, a percentage of the ranks: name it.")
         p = arguments.percentage(p, "p")
     top, bottom = (
         0.0 if share is None else arguments.percentage(share, name)
@@ -129,9 +131,9 @@ def rank_swap_request(
                 "max_block has no meaning without blocks: leave it out, or name a blocking."
             )
         if top or bottom:
-            check_numeric(meta, names)
+            check_numeric(meta, names, ", as top and bottom need")
     else:
-        check_numeric(meta, names)
+        check_numeric(meta, names, ", as blocks need")
         if top or bottom:
             raise ValueError(
                 "top and bottom are shares of all ranks, and blocks have ranks of their own: use "
@@ -278,9 +280,9 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
     )
     alone = int((held < 2).sum())
     if alone:
+        what = "Merge rare strata, or drop those records" if len(held) > 1 else "Leave it out"
         raise ValueError(
-            f"there is a single value {where.format(alone)}: it cannot be swapped. Merge rare "
-            "strata, or drop those records."
+            f"there is a single value {where.format(alone)}: it cannot be swapped. {what}."
         )
     p = request.rule.p
     if request.rule.method == "standard" and p is not None:
@@ -336,7 +338,10 @@ class SwapBlocks(BlockMask):
                 if len(present) < 2:
                     continue
                 order = present[np.argsort(block[present], kind="stable")]
-                sources = self.rule.sources(len(order), _BLOCKS, j, number).draw(len(order))
+                n = len(order)
+                # Of an odd number, a window of one rank would leave one value where it is.
+                least = 2 if n % 2 and n > 2 else 1
+                sources = self.rule.sources(n, _BLOCKS, j, number, least=least).draw(n)
                 swapped[begin + order, j] = block[order[sources]]
         return swapped
 
@@ -353,6 +358,13 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
     smallest = max(2, buckets or 0, math.ceil(100 / p) if p is not None else 0)
     if isinstance(request.blocking, Blocks):
         placement = place(frame, request.blocking, scanned, 2, planned_here=False)
+        fewest = int(placement.block_counts.min())
+        if fewest < smallest:
+            raise ValueError(
+                f"the smallest block has {fewest} records, and "
+                f"{f'p={p:g}' if p is not None else f'buckets={buckets}'} needs {smallest}: make "
+                f"the blocks with k={smallest}, or swap more."
+            )
     else:
         small = int((strata.counts < smallest).sum())
         if small:

@@ -20,15 +20,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import parts_of, plan_blocks
+from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions, merge_tree
-from sdc_dask.engine.pairs import pair_parts, pair_values
+from sdc_dask.engine.pairs import check_pairs, pair_parts
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.route import route, routed_frame, sorted_by_key
-from sdc_dask.engine.scan import scan
+from sdc_dask.engine.scan import NOT_THE_SAME, scan
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.kernels.boxes import BoxTree, box_tree, reaches_others
 from sdc_dask.kernels.neighbours import count_ties, distinct, search_tree, squared_distances
-from sdc_dask.risk.linkage import count_links
+from sdc_dask.risk.linkage import check_values, count_links
 from sdc_dask.risk.space import Space
 
 LARGEST_BLOCK = 100_000  # what max_block="auto" stands for
@@ -47,6 +48,7 @@ def link_in_blocks(
     masked: Frame,
     columns: Sequence[Hashable],
     space: Space,
+    rows: Sequence[int],
     max_block: int,
 ) -> BlockedLinks:
     """Link all records within blocks of a 2^d-tree over the masked ones.
@@ -58,12 +60,15 @@ def link_in_blocks(
     columns : list
     space : Space
         With the Euclidean distance.
+    rows : sequence of int
+        Of the partitions of the original.
     max_block : int
         L: a leaf of the tree with more records is split.
     """
     rule = StrataRule(())
     found = scan(masked, columns, [rule])
-    found.check()
+    check_pairs(found.rows, rows)
+    check_values(found, "masked")
     (strata,) = found.strata([rule])
     blocks = plan_blocks(
         masked,
@@ -71,7 +76,7 @@ def link_in_blocks(
         strata,
         columns,
         found.coordinates(columns, standardize=True),
-        # Cells of few records are fused with others: the larger a block, the more is certain.
+        # Cells of few records are fused with others: as a rule, more is certain in larger blocks.
         k=min(found.n, max(1, max_block // 4)),
         max_block=max_block,
         method="tree",
@@ -88,7 +93,10 @@ def link_in_blocks(
         placement.divisions(len(left), 2 * len(columns)),
     )
     links = map_partitions([parts], _link, placement.row_ids.bits, space.weight, regions)
-    return dask.compute(merge_tree(links, _merge))[0]
+    result: BlockedLinks = dask.compute(merge_tree(links, _merge))[0]
+    if sum(result.possible.values()) != found.n:
+        raise RuntimeError(f"records were lost on their way to the blocks. {NOT_THE_SAME}")
+    return result
 
 
 @dataclass(frozen=True)
@@ -97,16 +105,19 @@ class _Regions:
 
     boxes: BoxTree  # of leaves, owned by fused leaves
     fused: NDArray[np.int64]  # by block
-    whole: NDArray[np.bool_]  # by block: whether it is not a part of a leaf of equal records
+    whole: NDArray[np.bool_]  # by block: whether it is all of a fused leaf, not cut in row order
+    counts: NDArray[np.int64]  # by block
 
     @classmethod
     def of(cls, placement: Placement, space: Space) -> _Regions:
         blocks = placement.blocks
         held = blocks.leaves.count > 0
-        low, high = (space.points(each[held]) for each in (blocks.leaves.low, blocks.leaves.high))
+        with np.errstate(over="ignore"):  # refused when the records depart
+            low, high = (space.points(e[held]) for e in (blocks.leaves.low, blocks.leaves.high))
         parts = parts_of(placement.counts, blocks)
         fused = np.repeat(np.arange(len(parts)), parts)
-        return cls(box_tree(low, high, blocks.fused[held]), fused, parts[fused] == 1)
+        boxes = box_tree(low, high, blocks.fused[held])
+        return cls(boxes, fused, parts[fused] == 1, placement.block_counts)
 
 
 def _depart(
@@ -119,8 +130,12 @@ def _depart(
 ) -> pd.DataFrame:
     """Send the points of both versions of a record to the block of the masked one."""
     original, masked = pair_parts(original, masked, number)
-    old, _ = pair_values(original, masked, number, columns)
     key, new = placement.depart(masked, number)
+    old = to_float(original, columns)
+    blocks = placement.blocks
+    leaf = blocks.locator.leaf_of(new, np.zeros(len(new), np.int64))
+    if ((new < blocks.leaves.low[leaf]) | (new > blocks.leaves.high[leaf])).any():
+        raise RuntimeError(f"masked records are outside the blocks of all before. {NOT_THE_SAME}")
     return routed_frame(key, np.hstack(space.pairs(old, new, columns)))
 
 
@@ -139,6 +154,8 @@ def _link(
     squares = squared_distances(old, new, weight)
     possible = np.empty(len(block), np.int64)
     begins = np.flatnonzero(np.diff(block, prepend=-1))
+    if not np.array_equal(np.diff(begins, append=len(block)), regions.counts[block[begins]]):
+        raise RuntimeError(f"blocks have other records than were counted. {NOT_THE_SAME}")
     for begin, end in itertools.pairwise([*begins.tolist(), len(block)]):
         tree = search_tree(distinct(new[begin:end]), weight)
         possible[begin:end] = count_ties(tree, old[begin:end], squares[begin:end], weight)

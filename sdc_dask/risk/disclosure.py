@@ -53,6 +53,8 @@ def linkage(
     **options: Any,
 ) -> Linkage:
     """Link records by one kind of attack, and average over the sets of columns that are known."""
+    if isinstance(attack, (list, tuple)):
+        raise TypeError(f"attack must be one of {', '.join(map(repr, ATTACKS))}: pass columns=.")
     link = ATTACKS[arguments.one_of(attack, "attack", ATTACKS)]
     valid = [name for name, each in signature(link).parameters.items() if each.kind == _NAMED]
     unknown = [name for name in options if name not in valid]

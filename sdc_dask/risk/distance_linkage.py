@@ -28,7 +28,7 @@ from sdc_dask.kernels.neighbours import (
     squared_distances,
 )
 from sdc_dask.risk.blocked_linkage import LARGEST_BLOCK, link_in_blocks
-from sdc_dask.risk.linkage import Linkage, count_links, of_ties
+from sdc_dask.risk.linkage import Linkage, check_values, count_links, of_ties
 from sdc_dask.risk.sampling import draw_rows
 from sdc_dask.risk.space import Array, Space, space_of
 
@@ -61,7 +61,7 @@ def distance_linkage(
     Parameters
     ----------
     original, masked : pandas or Dask DataFrame
-        Both of one kind, with the same rows in the same order and partitions.
+        Both of one kind, with the same rows; other orders are aligned by the index.
     columns : list
         Numeric columns that the intruder knows.
     distance : {"euclidean", "mahalanobis"}, default "euclidean"
@@ -87,7 +87,7 @@ def distance_linkage(
         which counts all links that are right within their block.
     max_block : int, default "auto"
         Of `blocking`: a leaf of the 2^d-tree with more masked records is split; 100,000 by default.
-        Bounds come closer to each other with larger blocks.
+        As a rule, bounds come closer to each other with larger blocks.
 
     Returns
     -------
@@ -108,8 +108,10 @@ def distance_linkage(
     fast for few columns; beyond ten or so, many of the records have to be looked at. Partitions,
     threads and workers do not change the result.
 
-    Dask frames are read twice, the original one three times for the Mahalanobis distance. If
-    masking takes long, write the masked frame, or call ``persist``, before.
+    Dask frames are read twice, the original one three times for the Mahalanobis distance. With
+    blocks, the masked frame is read for the scan, for every pass that counts the tree, and with
+    the original for a shuffle of the columns of both. If masking takes long, write the masked
+    frame, or call ``persist``, before.
 
     Of a one-to-one assignment, which equal masked record a link goes to is left to chance as
     above. Where several assignments have the same sum otherwise, it depends on the order of rows.
@@ -134,8 +136,8 @@ def distance_linkage(
       correct    2                     right links; one among t equal ones counts 1/t
       certain    0                     right links without any equal one
       rate       33.3333               percent of right links: lower is safer
-      low        33.3333               95% confidence interval of the rate of all records
-      high       33.3333               its upper end
+      low        33.3333               of all records: 95% confidence interval, or bounds
+      high       33.3333               the upper end
       note       all records were tried
     """
     names = list(
@@ -147,13 +149,13 @@ def distance_linkage(
     found = scan(frames[0], names, [])
     if found.n == 0:
         raise ValueError("the frames have no records: there is nothing to link.")
-    found.check()
+    check_values(found, "original")
     space = space_of(frames[0], names, found, distance, standardize)
     attack = f"{distance} distance"
     if distance == "euclidean" and standardize:
         attack = f"standardized {attack}"
     if blocking is not None:
-        links = link_in_blocks(*frames, names, space, size)
+        links = link_in_blocks(*frames, names, space, found.rows, size)
         note = (
             "rate and low are a lower bound, high is an upper one: all records were tried, within "
             "blocks of masked records"
@@ -204,7 +206,7 @@ def _block_size(blocking: Any, max_block: Any, distance: str, sample: Any, assig
     """Return the largest leaf of a blocked linkage; its arguments go with no other variant."""
     arguments.one_of(blocking, "blocking", ["tree", None])
     if blocking is None:
-        if max_block != "auto":
+        if not isinstance(max_block, str) or max_block != "auto":
             raise ValueError(
                 "max_block has no meaning without blocks: leave it out, or pass blocking='tree'."
             )
@@ -254,7 +256,8 @@ def _merge_records(parts: list[Records]) -> Records:
         raise ValueError(
             f"there are more than {MOST_VALUES // merged.points.shape[1]:,} different masked "
             "records, too many to hold in the memory of every worker: pass sample=10_000 to try a "
-            "random sample of the original records against all masked ones."
+            "random sample of the original records against all masked ones, or blocking='tree' for "
+            "bounds."
         )
     return merged
 

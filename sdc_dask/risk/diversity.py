@@ -220,8 +220,6 @@ def _existing(meta: pd.DataFrame, value: Any, name: str, what: str) -> tuple[Has
     names = arguments.name_list(value, name)
     if not names:
         raise ValueError(f"{name} is empty: name {what}.")
-    if not all(isinstance(each, Hashable) for each in names):
-        raise TypeError(f"{name} must be one list of column names, received a list of lists.")
     arguments.existing(meta, names, name)
     return names
 

@@ -6,6 +6,7 @@ microdata", in: Confidentiality, Disclosure, and Data Access, North-Holland, 200
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,8 +17,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
-from sdc_dask.engine.scan import NOT_THE_SAME
-from sdc_dask.engine.splitters import sample_positions
+from sdc_dask.engine.splitters import SAMPLES_A_RANGE, sample_positions
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.intervals import (
     Borders,
@@ -50,7 +50,8 @@ class WidthDisclosure(Result):
 
     interval: float = field(metadata={"note": "percent of values disclosed: lower is safer"})
     records: float = field(metadata={"note": "percent of records disclosed in all columns"})
-    width: float = field(metadata={"note": "half an interval, in deviations of the original"})
+    drisk: float = field(metadata={"note": "... in all columns or all but one, sdcMicro's dRisk"})
+    width: float = field(metadata={"note": "half an interval, in deviations of the masked column"})
     rows: int = field(metadata={"note": "records"})
     by_column: dict[Hashable, float] = field(metadata={"note": ""})
 
@@ -130,29 +131,39 @@ def _out_of_core(
     frames: tuple[Frame, Frame], columns: list[Hashable]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     sample = map_reduce(frames[1], _sample, _stack, columns, frames[1].npartitions)
-    borders = [borders_of(values) for values in sample]
+    borders = [borders_of(_thinned(values)) for values in sample]
     before = _counted(frames[1], columns, borders)
     rows = np.array([each[-1] for each in before])
     _check_rows(rows.tolist(), columns)
     limits = [limits_of(int(count)) for count in rows]
     found = map_reduce(frames, _classify, _merge_found, columns, borders, before, limits)
-    _check_same([each.rows for each in found], rows.tolist())
+    for column, each, count in zip(columns, found, rows.tolist(), strict=True):
+        _check_same(column, each.rows, count)
     # What is left needs exact ranks: its own values are the borders now. One column at a time,
     # since every partition counts between all of them.
     for column, each, limit in zip(columns, found, limits, strict=True):
         exact = borders_of(np.concatenate([each.original, each.masked]))
         if len(exact.values):
             (counts,) = _counted(frames[1][[column]], [column], [exact])
-            _check_same([counts[-1]], [each.rows])
+            _check_same(column, int(counts[-1]), each.rows)
             none = np.empty(len(each.original), np.int64)
             classify(exact, counts, each.original, each.masked, limit, each.disclosed, none)
     return rows, np.array([each.disclosed for each in found])
 
 
-def _check_same(found: Sequence[int], expected: Sequence[int]) -> None:
+def _check_same(column: Hashable, now: int, before: int) -> None:
     """Raise RuntimeError if a pass has met other numbers of values than one before."""
-    if list(found) != list(expected):
-        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+    if now != before:
+        raise RuntimeError(
+            f"column {column!r} of the masked frame has {now} values, and had {before} when it was "
+            "read before: write it, or call persist, and compare that."
+        )
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Leave out values of a sample that has more than BORDERS, since partitions give some each."""
+    values = np.unique(values)
+    return values[:: max(1, -(-len(values) // BORDERS))]
 
 
 def _counted(
@@ -166,9 +177,9 @@ def _counted(
 def _sample(
     part: pd.DataFrame, number: int, columns: list[Hashable], parts: int
 ) -> list[NDArray[np.float64]]:
-    """Draw about BORDERS values of every column, over all partitions."""
+    """Draw BORDERS values of every column or more, over all partitions."""
     share = -(-BORDERS // parts)
-    picked = sample_positions(len(part), len(part), number, -(-share // 256))
+    picked = sample_positions(len(part), len(part), number, -(-share // SAMPLES_A_RANGE))
     values = to_float(part.iloc[picked], columns)
     return [values[~np.isnan(values[:, j]), j] + 0.0 for j in range(len(columns))]
 
@@ -250,20 +261,23 @@ def _merge_found(parts: list[list[_Found]]) -> list[_Found]:
 def width_disclosure(
     original: Frame, masked: Frame, columns: Sequence[Hashable], width: float
 ) -> WidthDisclosure:
-    """Measure intervals of a share of the original's deviation: two passes.
+    """Measure intervals of a share of the masked column's deviation: two passes.
 
-    This is what sdcMicro calls dRisk: there, a record counts if all its columns are disclosed.
+    sdcMicro's dRisk is the share of records of which at most one value lies outside; deviations
+    are those of a sample, of n - 1 degrees of freedom.
     """
     columns = list(columns)
     frames = pair_frames(original, masked, columns)
-    sums: list[ExactSum] = map_reduce(frames[0], _sums, _add_sums, columns)
+    sums: list[ExactSum] = map_reduce(frames[1], _sums, _add_sums, columns)
     _check_rows([each.n for each in sums], columns)
-    reach = np.array([width * each.deviation for each in sums])
-    rows, values, within, records = map_reduce(frames, _within, _add_within, columns, reach)
+    of_sample = [math.sqrt(each.n / max(1, each.n - 1)) for each in sums]
+    reach = np.array([width * r * each.deviation for r, each in zip(of_sample, sums, strict=True)])
+    rows, values, within, outside = map_reduce(frames, _within, _add_within, columns, reach)
     shares = 100 * within / values
     return WidthDisclosure(
         float(shares.mean()),
-        float(100 * records / rows),
+        float(100 * outside[0] / rows),
+        float(100 * outside[:2].sum() / rows),
         width,
         rows,
         {column: float(share) for column, share in zip(columns, shares, strict=True)},
@@ -279,7 +293,8 @@ def _add_sums(parts: list[list[ExactSum]]) -> list[ExactSum]:
     return [sum(column, ExactSum()) for column in zip(*parts, strict=True)]
 
 
-_Within = tuple[int, NDArray[np.int64], NDArray[np.int64], int]
+# Rows; values and those disclosed, by column; rows by the number of values that are not.
+_Within = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def _within(
@@ -293,9 +308,10 @@ def _within(
     with np.errstate(over="ignore"):
         near = np.abs(old - new) <= reach
     there = ~np.isnan(old)
-    return len(old), there.sum(0), (near & there).sum(0), int((near | ~there).all(1).sum())
+    outside = np.bincount((there & ~near).sum(1), minlength=len(columns) + 1)
+    return len(old), there.sum(0), (near & there).sum(0), outside
 
 
 def _add_within(parts: list[_Within]) -> _Within:
-    rows, values, within, records = zip(*parts, strict=True)
-    return sum(rows), np.sum(values, axis=0), np.sum(within, axis=0), sum(records)
+    rows, values, within, outside = zip(*parts, strict=True)
+    return sum(rows), np.sum(values, axis=0), np.sum(within, axis=0), np.sum(outside, axis=0)

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
+from sdc_dask.engine.scan import Scan
 from sdc_dask.results import Result
 
 _Z = 1.959963984540054  # 95% of a normal distribution lie within so many deviations of its mean
@@ -31,9 +32,20 @@ class Linkage(Result):
     correct: float = field(metadata={"note": "right links; one among t equal ones counts 1/t"})
     certain: int = field(metadata={"note": "right links without any equal one"})
     rate: float = field(metadata={"note": "percent of right links: lower is safer"})
-    low: float = field(metadata={"note": "95% confidence interval of the rate of all records"})
-    high: float = field(metadata={"note": "its upper end"})
+    low: float = field(metadata={"note": "of all records: 95% confidence interval, or bounds"})
+    high: float = field(metadata={"note": "the upper end"})
     note: str = field(metadata={"note": ""})
+
+
+def check_values(found: Scan, which: str) -> None:
+    """Raise ValueError if the original or the masked frame has values without a distance."""
+    try:
+        found.check(
+            advice=", in both frames, for instance with ok = df.notna().all(axis=1); or name other "
+            "columns"
+        )
+    except ValueError as error:
+        raise ValueError(f"the {which} frame has {error}") from None
 
 
 def count_links(ties: NDArray[np.int64]) -> Counter[int]:
@@ -100,8 +112,8 @@ def of_ties(
       correct    35                    right links; one among t equal ones counts 1/t
       certain    30                    right links without any equal one
       rate       35                    percent of right links: lower is safer
-      low        35                    95% confidence interval of the rate of all records
-      high       35                    its upper end
+      low        35                    of all records: 95% confidence interval, or bounds
+      high       35                    the upper end
       note       all records were tried
     """
     tried = sum(ties.values())

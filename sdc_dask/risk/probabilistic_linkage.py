@@ -41,7 +41,7 @@ from sdc_dask.kernels.agreement import (
     patterns_of_nodes,
     patterns_within,
 )
-from sdc_dask.risk.linkage import Linkage, of_ties
+from sdc_dask.risk.linkage import Linkage, check_values, of_ties
 from sdc_dask.risk.sampling import draw_rows
 
 MOST_COLUMNS = 16  # a pattern is one of 2**d
@@ -52,6 +52,7 @@ _PAIRS_A_NODE = 100  # so many comparisons of a pair take the time of one node o
 _CHANGE = 1e-5  # of an estimate in a step, below which EM has converged
 _EQUAL = 1e-9  # weights, in bits, that differ by rounding only
 _START = 0.9  # of m: a column of a match agrees
+_MANY_TIMES = 10  # more or fewer matches than there are: EM has found something else
 
 
 def probabilistic_linkage(
@@ -75,7 +76,7 @@ def probabilistic_linkage(
     Parameters
     ----------
     original, masked : pandas or Dask DataFrame
-        Of the same kind, with the same rows in the same order and partitions.
+        Of the same kind, with the same rows; other orders are aligned by the index.
     columns : list
         Numeric columns that the intruder knows, at most 16.
     tolerance : float
@@ -100,8 +101,8 @@ def probabilistic_linkage(
     -------
     Linkage
         ``rate`` is the percentage of right links. ``note`` says how many links were claimed, if
-        not all, and if few columns are telling (agree in some pairs and differ in others), or EM
-        did not converge.
+        not all, and if few columns are telling (agree in some pairs and differ in others), EM
+        has found other classes than the matches, or did not converge.
 
     Warns
     -----
@@ -114,7 +115,9 @@ def probabilistic_linkage(
     the share of matches from the counts of all patterns, for columns that are independent within
     matches and within other pairs. The class of pairs that agree in more columns is that of the
     matches. EM finds some two classes of pairs in any case: if masking has left few agreements in
-    matches, these are not the matches. With fewer than three columns, many estimates fit the
+    matches, or columns depend on each other, these are not the matches, and the rate tells little
+    of what another intruder would find; the note says so if EM's matches are ten times as many as
+    there are, or as few. With fewer than three columns, many estimates fit the
     counts, and it depends on where EM starts (m = 0.9, u as if no pair were a match, one match a
     record) which are found.
 
@@ -122,8 +125,9 @@ def probabilistic_linkage(
     values in every set of columns that a known record shares. It takes memory for 2**d counts of
     every known record of d columns, and another pass for every four million such counts: 131,072
     records of 5 columns, or 4,096 of 10. Counts of all n * n pairs are exact if all records are
-    tried; with a sample, the pairs of the sample are counted. With a tolerance, every known record
-    is compared with every masked one.
+    tried; with a sample, the pairs of the sample are counted, and weights are estimated from them:
+    the confidence interval is that of an attack with these weights. With a tolerance, every known
+    record is compared with every masked one.
 
     A Dask frame of originals is read three times, the masked one once for every pass of counting:
     write out a masked frame, or persist it, before it is measured.
@@ -141,15 +145,16 @@ def probabilistic_linkage(
       correct    5                     right links; one among t equal ones counts 1/t
       certain    4                     right links without any equal one
       rate       83.3333               percent of right links: lower is safer
-      low        83.3333               95% confidence interval of the rate of all records
-      high       83.3333               its upper end
+      low        83.3333               of all records: 95% confidence interval, or bounds
+      high       83.3333               the upper end
       note       all records were tried; fewer than 3 telling columns: EM's start decides
     """
     names = list(arguments.compared_columns(original, masked, columns))
     if len(names) > MOST_COLUMNS:
         raise ValueError(
-            f"columns must name at most {MOST_COLUMNS} columns, received {len(names)}: d columns "
-            "agree in 2**d patterns. Name those that an intruder is most likely to know."
+            f"a probabilistic attack takes at most {MOST_COLUMNS} columns, received {len(names)}: "
+            "d columns agree in 2**d patterns. Name those that an intruder is most likely to know, "
+            "in columns= or known=."
         )
     tolerance = arguments.number(tolerance, "tolerance", 0)
     false_match = arguments.number(false_match, "false_match", 0, 1)
@@ -167,7 +172,7 @@ def probabilistic_linkage(
             f"EM did not converge in {max_iterations} steps: weights, and so links, might still "
             "change. Pass more max_iterations.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     ranks = model.ranks()
     best, ties = counts.best(ranks)
@@ -177,7 +182,10 @@ def probabilistic_linkage(
     attack = f"probabilistic, within {tolerance:g} deviations" if tolerance else "probabilistic"
     notes = ["all records were tried"]
     if len(counts.own) < counts.n:
-        notes = [f"a random sample of {counts.n:,} records was tried"]
+        notes = [
+            f"a random sample of {counts.n:,} records was tried, and weights were estimated from "
+            "it, which the interval leaves out"
+        ]
     if not claimed.all():
         notes.append(f"{int(claimed.sum()):,} links were claimed")
     return of_ties(
@@ -199,6 +207,8 @@ class Model:
         The probability that a column agrees in a match, and in a pair that is none.
     prior : float
         The probability that a pair is a match.
+    n : int
+        Masked records: one of n pairs is a match.
     telling : int
         Columns that agree in some pairs and differ in others. The rest weighs nothing.
     steps : int
@@ -209,6 +219,7 @@ class Model:
     m: NDArray[np.float64]
     u: NDArray[np.float64]
     prior: float
+    n: int
     telling: int
     steps: int
     converged: bool
@@ -249,6 +260,12 @@ class Model:
             notes.append("no telling column: links are left to chance")
         elif self.telling < 3:
             notes.append("fewer than 3 telling columns: EM's start decides")
+        times = self.prior * self.n
+        if not 1 / _MANY_TIMES <= times <= _MANY_TIMES:
+            notes.append(
+                f"EM took {times:.2g} times as many pairs for matches as there are: its weights "
+                "are hardly those of matches, and the rate may be far too low"
+            )
         if not self.converged:
             notes.append(f"EM did not converge in {self.steps} steps")
         return notes
@@ -286,7 +303,7 @@ def fit(counts: NDArray[np.int64], n: int, max_iterations: int) -> Model:
     by_chance = np.clip((share[:, None] * agrees).sum(axis=0), SMALLEST, 1 - SMALLEST)
     m, u = by_chance.copy(), by_chance.copy()
     if not telling.any():
-        return Model(m, u, 1 / n, 0, 0, True)
+        return Model(m, u, 1 / n, n, 0, 0, True)
     m[telling], u[telling], prior, _, steps, converged = fit_mixture(
         np.ascontiguousarray(agrees[:, telling]),
         share,
@@ -298,7 +315,7 @@ def fit(counts: NDArray[np.int64], n: int, max_iterations: int) -> Model:
     )
     if m.sum() < u.sum():
         m, u, prior = u, m, 1 - prior
-    return Model(m, u, prior, int(telling.sum()), steps, converged)
+    return Model(m, u, prior, n, int(telling.sum()), steps, converged)
 
 
 def _agrees(patterns: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
@@ -395,7 +412,7 @@ def count_patterns(
     found = scan(frames[0], columns, [])
     if found.n == 0:
         raise ValueError("the frames have no records: there is nothing to link.")
-    _check(found, "original")
+    check_values(found, "original")
     if tolerance and sample is None and found.n > MOST_RECORDS:
         raise ValueError(
             f"with a tolerance every pair of records is compared, and {found.n} records are more "
@@ -420,7 +437,7 @@ def count_patterns(
         some = known[begin : begin + batch]
         index, nodes = (None, None) if one_by_one else index_records(some)
         part = map_reduce(frames, _compare, _merge, replace(attack, known=some, index=index))
-        _check(part.scan, "masked")
+        check_values(part.scan, "masked")
         exact = part.counts if nodes is None else patterns_of_nodes(nodes, part.counts)
         which, pattern = np.nonzero(exact)
         sizes.append(np.bincount(which, minlength=len(some)))
@@ -468,10 +485,3 @@ def _merge(parts: list[_Part]) -> _Part:
             columns[name] += column
     rows = tuple(rows for part in parts for rows in part.scan.rows)
     return _Part(counts, np.concatenate([part.own for part in parts]), Scan(rows, columns, ()))
-
-
-def _check(found: Scan, which: str) -> None:
-    try:
-        found.check()
-    except ValueError as error:
-        raise ValueError(f"the {which} frame has {error}") from None

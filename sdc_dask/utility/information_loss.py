@@ -440,7 +440,7 @@ def _parse(regression: Any, columns: Sequence[Hashable]) -> _Formula:
     if unknown:
         raise KeyError(
             f"regression names columns that are not compared: {_names(unknown)}. Compared are: "
-            f"{_names(columns)}."
+            f"{_names(columns)}. A formula takes columns as they are, joined by +."
         )
     if len(set(names)) < len(names):
         raise ValueError(f"regression names a column more than once: {regression!r}.")
