@@ -577,7 +577,7 @@ class SdcAccessor:
             differences of correlations), ``il``, 100 times their mean; ``il1_scaled``, the
             difference of values in deviations, which zeros do not spoil; shifts of quantiles, the
             Hellinger distance, the share of cells that kept their value, the shift of regression
-            coefficients. ``.by_column()`` is a table. See the notes of
+            coefficients. ``.table`` has a row for every column. See the notes of
             :func:`sdc_dask.utility.information_loss.information_loss` for the definitions, and
             for what happens at zero.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -30,7 +31,12 @@ class Result:
             value = getattr(self, each.name)
             note = each.metadata.get("note", "")
             text = f"  {each.name:<{width}} {_show(value)}"
-            lines.append(f"{text:<{width + 24}} {note}".rstrip())
+            if isinstance(value, dict):
+                # One for every column, of which there may be many. A name stays with its number.
+                joined = wrap(text.replace(": ", ":\0"), 100, subsequent_indent=" " * (width + 3))
+                lines += [line.replace("\0", " ") for line in joined]
+            else:
+                lines.append(f"{text:<{width + 24}} {note}".rstrip())
         return "\n".join(lines)
 
 

@@ -98,7 +98,7 @@ def test_figures_are_those_of_the_definitions(census: pd.DataFrame, method: str)
     assert figures(loss) == pytest.approx(plain_losses(x, y), rel=1e-9, abs=1e-15)
     assert loss.unchanged == (x == y).mean()
     assert (loss.rows, loss.zeros, loss.undefined, loss.constant) == (len(x), 0, 0, 0)
-    table = loss.by_column()
+    table = loss.table
     assert list(table.index) == columns
     expected = (np.abs(x - y) / x).mean(axis=0)
     np.testing.assert_allclose(table["il1"], expected, rtol=1e-12)
@@ -393,7 +393,7 @@ def test_results_can_be_read() -> None:
     assert {"il", "il1_scaled", "hellinger", "regression", "zeros"} <= set(row)
     assert not {"columns", "coefficients"} & set(row)
     assert row["il"].tolist() == [loss.il]
-    table = loss.by_column()
+    table = loss.table
     assert table.index.tolist() == ["x", ("a", 1)]
     assert (table.dtypes == "float64").all()
     text = repr(loss)

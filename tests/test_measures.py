@@ -137,3 +137,11 @@ def test_anonymity_of_mixed_objects_and_of_any_nan() -> None:
     assert mixed.sdc.anonymity(["x"]).classes == 2
     nan = pd.DataFrame({"x": [np.nan, -np.nan, np.nan, -np.nan]})
     assert nan.sdc.anonymity(["x"]).k_min == 4
+
+
+def test_results_of_many_columns_are_wrapped() -> None:
+    frame = sdc_dask.datasets.uniform(50, 30).compute()
+    lines = repr(frame.sdc.sse(frame + 0.5)).splitlines()
+    assert max(map(len, lines)) <= 100
+    shown = " ".join(lines)
+    assert all(f"x{j}: " in shown for j in range(30))

@@ -74,7 +74,7 @@ class InformationLoss(Result):
     """How much masking has changed, in values, in statistics and in distributions.
 
     A figure is None if no term of it is defined. `columns` has the figures of each column,
-    :meth:`by_column` shows them. `coefficients` has, for a regression, the coefficients of the
+    :attr:`table` shows them. `coefficients` has, for a regression, the coefficients of the
     original and of the masked frame and the standard errors of the former.
     """
 
@@ -108,8 +108,9 @@ class InformationLoss(Result):
     columns: dict[Hashable, ColumnLoss]
     coefficients: dict[str, dict[Hashable, float]]
 
-    def by_column(self) -> pd.DataFrame:
-        """Return the figures of the columns, a row for each.
+    @property
+    def table(self) -> pd.DataFrame:
+        """The figures of the columns, a row for each.
 
         ``il1`` is the mean relative difference, ``unchanged`` the share of cells that kept their
         value. ``mean_shift``, ``deviation_shift`` and ``quantile_shift`` are how far the mean, the
@@ -125,7 +126,7 @@ class InformationLoss(Result):
         # The last two fields are tables.
         lines = super().__repr__().split("\n  columns ")[0]
         statistics = ["mean", "masked_mean", "deviation", "masked_deviation"]
-        tables = [self.by_column().drop(columns=statistics)]
+        tables = [self.table.drop(columns=statistics)]
         if self.coefficients:
             tables.append(pd.DataFrame(self.coefficients))
         return "\n".join([lines, *(_indented(table) for table in tables)])
