@@ -205,6 +205,7 @@ def test_a_masked_frame_that_changes_is_an_error(size: int) -> None:
         return (first if len(calls) <= 4 else later).loc[part.index]
 
     lazy = dd.from_pandas(original, npartitions=2)
-    masked = lazy.map_partitions(change, meta=original.iloc[:0])
+    # By its name, Dask would take the frame of the other size for this one.
+    masked = lazy.map_partitions(change, meta=original.iloc[:0], token=f"change-{size}")
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="is not the same"):
         lazy.sdc.linkage(masked, blocking="tree", max_block=size)
