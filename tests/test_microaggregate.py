@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import dask
 import dask.dataframe as dd
@@ -460,3 +461,26 @@ def test_ranks_are_kept_of_cut_leaves_only() -> None:
     placement = planned.groups[0].destinations
     assert len(placement.cut) < len(placement.counts) / 10
     assert {len(ranks) for ranks in placement.rank_start.values()} == {len(placement.cut)}
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        lambda df: df.sdc.microaggregate(["x0", "x1"], 5),
+        lambda df: df.sdc.microaggregate(["x0", "x1"], 5, keep_order=False),
+        lambda df: df.sdc.microaggregate(["x0", "x1"], 5, method="pcp"),
+        lambda df: df.sdc.mic1d(["x0", "x1"], 150),
+        lambda df: df.sdc.rank_swap(["x0"], 5)[["x0"]],
+        lambda df: df.sdc.rank_swap(["x0", "x1"], 5, blocking="tree").sdc.rank_swap(["x0"], 5),
+    ],
+)
+def test_a_source_that_is_still_read_is_not_overwritten(
+    mask: Callable[[dd.DataFrame], dd.DataFrame], tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    sdc_dask.datasets.uniform(500, 2, npartitions=3).to_parquet(source, write_index=False)
+    masked = mask(dd.read_parquet(source))
+    with pytest.raises(ValueError, match="Cannot overwrite a path that you are reading from"):
+        masked.to_parquet(source, overwrite=True)
+    masked.to_parquet(tmp_path / "target", overwrite=True)
+    assert len(dd.read_parquet(source)) == len(dd.read_parquet(tmp_path / "target")) == 500

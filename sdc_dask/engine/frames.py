@@ -8,6 +8,8 @@ from typing import Any
 import dask
 import dask.dataframe as dd
 import pandas as pd
+from dask.dataframe.dask_expr import new_collection
+from dask.dataframe.dask_expr._expr import Expr
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from distributed import default_client
@@ -150,10 +152,40 @@ def _nothing(_done: Any) -> None:
     return None
 
 
-def from_partitions(parts: list[Delayed], meta: pd.DataFrame, frame: dd.DataFrame) -> dd.DataFrame:
-    """Return a Dask frame of partitions that stand where those of another frame did."""
-    divisions = frame.divisions if len(parts) == frame.npartitions else None
-    return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+def from_partitions(
+    parts: list[Delayed], meta: pd.DataFrame, frame: dd.DataFrame, *, in_place: bool = True
+) -> dd.DataFrame:
+    """Return a Dask frame of partitions that were made of another frame.
+
+    If they are `in_place`, they stand where its partitions did.
+    """
+    same = in_place and len(parts) == frame.npartitions
+    divisions = frame.divisions if same else None
+    made = dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+    return new_collection(_StillReads(made.expr, frame.expr))
+
+
+class _StillReads(Expr):
+    """A frame of delayed partitions, and the one that these read when they are computed.
+
+    Dask looks through expressions for files that are read before it overwrites them, and cannot
+    see into delayed partitions. Nothing else is done with the source.
+    """
+
+    _parameters = ["frame", "source"]  # noqa: RUF012 - Dask declares it so
+
+    @property
+    def _meta(self) -> pd.DataFrame:
+        return self.frame._meta
+
+    def _divisions(self) -> tuple:
+        return self.frame._divisions()
+
+    def _simplify_down(self) -> Expr:
+        return self.frame
+
+    def _lower(self) -> Expr:
+        return self.frame
 
 
 def merge_tree(partials: list[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:

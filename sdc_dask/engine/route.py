@@ -148,7 +148,7 @@ def there(frame: Frame, placement: Placement, mask: BlockMask) -> Frame:
         for part, count in zip(routed.to_delayed(), counts, strict=True)
     ]
     # No divisions: those of the routing are no divisions of the index.
-    return dd.from_delayed(stayed, meta=result_meta, verify_meta=False)
+    return from_partitions(stayed, result_meta, frame, in_place=False)
 
 
 def put_back(
