@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sdc_dask
 from sdc_dask.kernels.intervals import borders_of, count_cells
 from sdc_dask.risk import interval
+
+
+@pytest.fixture
+def survey() -> pd.DataFrame:
+    """Columns of a survey that was made up."""
+    columns = ["income", "tax", "wealth", "age", "hours"]
+    return sdc_dask.datasets.survey(1_000, seed=1).compute()[columns].astype(float)
 
 
 def by_rank(original: np.ndarray, masked: np.ndarray) -> float:
@@ -85,11 +93,11 @@ def test_cells_of_values(borders: list[float], others: list[float], shift: float
     assert np.array_equal(counts, expected)
 
 
-def test_dask_equals_pandas(scheduler: str, census: pd.DataFrame) -> None:
-    masked = census.sdc.microaggregate(list(census), 5)
-    expected = census.sdc.interval_disclosure(masked)
+def test_dask_equals_pandas(scheduler: str, survey: pd.DataFrame) -> None:
+    masked = survey.sdc.microaggregate(list(survey), 5)
+    expected = survey.sdc.interval_disclosure(masked)
     for npartitions in (1, 5):
-        lazy = dd.from_pandas(census, npartitions=npartitions)
+        lazy = dd.from_pandas(survey, npartitions=npartitions)
         other = dd.from_pandas(masked, npartitions=npartitions)
         assert lazy.sdc.interval_disclosure(other) == expected
 
@@ -117,15 +125,15 @@ def test_less_is_disclosed_as_k_and_p_grow(census: pd.DataFrame) -> None:
     assert census.sdc.interval_disclosure(census).interval == 100
 
 
-def test_width_as_defined(census: pd.DataFrame) -> None:
-    masked = census.sdc.microaggregate(list(census), 5)
-    near = (census - masked).abs() <= 0.1 * masked.std()
-    result = census.sdc.interval_disclosure(masked, width=0.1)
+def test_width_as_defined(survey: pd.DataFrame) -> None:
+    masked = survey.sdc.microaggregate(list(survey), 5)
+    near = (survey - masked).abs() <= 0.1 * masked.std()
+    result = survey.sdc.interval_disclosure(masked, width=0.1)
     assert result.interval == pytest.approx(100 * near.to_numpy().mean())
     assert result.records == pytest.approx(100 * near.all(axis=1).mean())
     assert result.drisk == pytest.approx(100 * ((~near).sum(axis=1) <= 1).mean())
     assert result.width == 0.1
-    lazy = dd.from_pandas(census, npartitions=4)
+    lazy = dd.from_pandas(survey, npartitions=4)
     assert lazy.sdc.interval_disclosure(dd.from_pandas(masked, npartitions=4), width=0.1) == result
 
 
@@ -140,16 +148,16 @@ def test_missing_cells_are_left_out() -> None:
         frame.sdc.interval_disclosure(frame.fillna(0))
 
 
-def test_bad_input(census: pd.DataFrame) -> None:
+def test_bad_input(survey: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="width must be a number of at least 0"):
-        census.sdc.interval_disclosure(census, width=-1)
+        survey.sdc.interval_disclosure(survey, width=-1)
     with pytest.raises(ValueError, match="infinite"):
-        census.sdc.interval_disclosure(census.replace(census.iloc[0, 0], np.inf))
+        survey.sdc.interval_disclosure(survey.replace(survey.iloc[0, 0], np.inf))
     with pytest.raises(ValueError, match="columns without any value: 'x'"):
         empty = pd.DataFrame({"x": [np.nan]})
         empty.sdc.interval_disclosure(empty)
     with pytest.raises(ValueError, match="other rows"):
-        census.sdc.interval_disclosure(census.iloc[1:])
+        survey.sdc.interval_disclosure(survey.iloc[1:])
     one = pd.DataFrame({"x": [1.0]})
     assert one.sdc.interval_disclosure(one + 1).interval == 0  # no rank is a percent of one
 

@@ -132,10 +132,11 @@ def _depart(
     original, masked = pair_parts(original, masked, number)
     key, new = placement.depart(masked, number)
     old = to_float(original, columns)
+    # What is certain stands on the bounds of leaves: a frame that has changed must not pass.
     blocks = placement.blocks
     leaf = blocks.locator.leaf_of(new, np.zeros(len(new), np.int64))
     if ((new < blocks.leaves.low[leaf]) | (new > blocks.leaves.high[leaf])).any():
-        raise RuntimeError(f"masked records are outside the blocks of all before. {NOT_THE_SAME}")
+        raise RuntimeError(f"masked records are outside the bounds of their leaves. {NOT_THE_SAME}")
     return routed_frame(key, np.hstack(space.pairs(old, new, columns)))
 
 

@@ -139,16 +139,17 @@ def _out_of_core(
     found = map_reduce(frames, _classify, _merge_found, columns, borders, before, limits)
     for column, each, count in zip(columns, found, rows.tolist(), strict=True):
         _check_same(column, each.rows, count)
+    disclosed = np.array([each.disclosed for each in found])
     # What is left needs exact ranks: its own values are the borders now. One column at a time,
     # since every partition counts between all of them.
-    for column, each, limit in zip(columns, found, limits, strict=True):
-        exact = borders_of(np.concatenate([each.original, each.masked]))
-        if len(exact.values):
-            (counts,) = _counted(frames[1][[column]], [column], [exact])
-            _check_same(column, int(counts[-1]), each.rows)
-            none = np.empty(len(each.original), np.int64)
-            classify(exact, counts, each.original, each.masked, limit, each.disclosed, none)
-    return rows, np.array([each.disclosed for each in found])
+    for j, each in enumerate(found):
+        if len(each.masked):
+            exact = borders_of(np.concatenate([each.original, each.masked]))
+            (counts,) = _counted(frames[1][[columns[j]]], [columns[j]], [exact])
+            _check_same(columns[j], int(counts[-1]), each.rows)
+            undecided = np.empty(len(each.masked), np.int64)  # none, at borders
+            classify(exact, counts, each.original, each.masked, limits[j], disclosed[j], undecided)
+    return rows, disclosed
 
 
 def _check_same(column: Hashable, now: int, before: int) -> None:
