@@ -57,7 +57,10 @@ class SwapRule:
     entropy: int = field(repr=False)
 
     def sources(self, n: int, *stream: int, least: int = 1) -> Sources:
-        """Return the sources of n ranks, from the first rank on; a window has `least` or more."""
+        """Return the sources of n ranks, from the first rank on.
+
+        A window, which the standard method alone has, reaches `least` ranks or more.
+        """
         seed = np.random.SeedSequence(self.entropy, spawn_key=stream)
         rng = np.random.default_rng(seed)
         if self.method == "buckets":
