@@ -13,6 +13,7 @@ from sdc_dask.aggregation import Measure
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.evaluation import Score, compare, score
 from sdc_dask.masking import microaggregation as ma
 from sdc_dask.masking.fuzzy import fuzzy_microaggregate
@@ -119,7 +120,7 @@ class SdcAccessor:
             missing=missing,
         )
         if len(request.groups) > 1:
-            raise ValueError(
+            raise SdcValueError(
                 f"blocks are made of one group of columns, received {len(request.groups)}: call "
                 "this once for each."
             )
@@ -788,13 +789,13 @@ class SdcAccessor:
         (['mdav', 'swap'], [5, 1])
         """
         if not isinstance(masked, Mapping) or not masked:
-            raise TypeError(
+            raise SdcTypeError(
                 "masked must be a dict of masked frames by name, with at least one, received "
                 f"{type(masked).__name__}."
             )
         names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
         if any(each != names[0] for each in names):
-            raise ValueError(
+            raise SdcValueError(
                 "the masked frames do not have the same numeric columns: name those to compare in "
                 "columns."
             )
@@ -909,7 +910,9 @@ class SdcAccessor:
         meta = arguments.unique_columns(self._frame)
         names = arguments.name_list(columns, "columns")
         if not names:
-            raise ValueError("columns is empty: name the columns whose equal records are counted.")
+            raise SdcValueError(
+                "columns is empty: name the columns whose equal records are counted."
+            )
         arguments.existing(meta, names, "columns")
         if k is not None:
             k = arguments.whole_number(k, "k", 1)

@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sdc_dask.errors import SdcTypeError, SdcValueError
+
 __all__ = [
     "arithmetic_mean",
     "check_quantifier",
@@ -139,7 +141,7 @@ def owa(values: ArrayLike, quantifier: Quantifier) -> NDArray[np.float64]:
     """
     values = _matrix(values)
     if not callable(quantifier):
-        raise TypeError(
+        raise SdcTypeError(
             "quantifier must be a function from [0, 1] to [0, 1], such as power(2), received "
             f"{type(quantifier).__name__}. For a measure given by its values use choquet."
         )
@@ -307,13 +309,13 @@ def scale_to_unit(
     lows = lows if low is None else _bounds(low, "low", d)
     highs = highs if high is None else _bounds(high, "high", d)
     if low is not None and high is not None and (lows > highs).any():
-        raise ValueError(
+        raise SdcValueError(
             f"low must not exceed high, received {np.count_nonzero(lows > highs)} columns in "
             "which it does."
         )
     outside = np.count_nonzero((values < lows) | (values > highs))
     if outside:
-        raise ValueError(
+        raise SdcValueError(
             f"values must lie between low and high, received {outside} that do not: widen the "
             "bounds, or clip the values to them first."
         )
@@ -334,13 +336,13 @@ class _Family:
     def __post_init__(self) -> None:
         name = type(self).__name__
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, Real):
-            raise TypeError(
+            raise SdcTypeError(
                 f"alpha of {name} must be a number, {self._range}, received "
                 f"{type(self.alpha).__name__}."
             )
         object.__setattr__(self, "alpha", float(self.alpha))
         if not self._valid():
-            raise ValueError(f"alpha of {name} must be {self._range}, received {self.alpha}.")
+            raise SdcValueError(f"alpha of {name} must be {self._range}, received {self.alpha}.")
 
     def _valid(self) -> bool:
         raise NotImplementedError
@@ -462,7 +464,7 @@ def check_quantifier(quantifier: Quantifier) -> None:
     if isinstance(quantifier, _Family):
         return
     if not callable(quantifier):
-        raise TypeError(
+        raise SdcTypeError(
             "a quantifier must be a function from [0, 1] to [0, 1], such as power(2), received "
             f"{type(quantifier).__name__}."
         )
@@ -470,17 +472,17 @@ def check_quantifier(quantifier: Quantifier) -> None:
     values = _evaluate(quantifier, grid)
     if not np.isfinite(values).all():
         wrong = np.count_nonzero(~np.isfinite(values))
-        raise ValueError(
+        raise SdcValueError(
             f"a quantifier must be finite in [0, 1], received one that is not at {wrong} of "
             f"{GRID} points."
         )
     for x, value in ((0, values[0]), (1, values[-1])):
         if abs(value - x) > ROUNDING:
-            raise ValueError(f"a quantifier must have Q({x}) = {x}, received Q({x}) = {value}.")
+            raise SdcValueError(f"a quantifier must have Q({x}) = {x}, received Q({x}) = {value}.")
     # Together with the ends this keeps Q in [0, 1].
     falls = np.flatnonzero(values < np.maximum.accumulate(values) - ROUNDING)
     if falls.size:
-        raise ValueError(
+        raise SdcValueError(
             "a quantifier must not decrease, received one that at "
             f"{grid[falls[0]]:g} is below what it was before."
         )
@@ -497,7 +499,7 @@ def _evaluate(quantifier: Quantifier, points: NDArray[np.float64]) -> NDArray[np
     try:
         return np.array([float(quantifier(x)) for x in points.tolist()])
     except Exception as error:
-        raise TypeError(
+        raise SdcTypeError(
             "a quantifier must give a number for a number in [0, 1], received "
             f"{type(error).__name__} from it: {error}"
         ) from error
@@ -513,7 +515,7 @@ def _integrate(
     if len(quantifiers) < len(checked):
         missing = np.count_nonzero(np.isnan(values))
         if missing:
-            raise ValueError(
+            raise SdcValueError(
                 f"a measure given by its values needs complete records, received {missing} missing "
                 "cells: leave those records out, or use a quantifier, which takes what is there."
             )
@@ -598,32 +600,32 @@ def _measure(measure: Measure, d: int) -> Quantifier | NDArray[np.float64]:
         return measure
     array = np.asarray(measure)
     if array.dtype.kind not in "iuf":
-        raise TypeError(
+        raise SdcTypeError(
             f"a measure must be a quantifier, such as power(2), or an array of {2**d} numbers, "
             f"received {type(measure).__name__} of dtype {array.dtype}."
         )
     if array.shape != (2**d,):
-        raise ValueError(
+        raise SdcValueError(
             f"a measure of {d} columns must have 2**{d} = {2**d} values, one for every set, "
             f"received an array of shape {array.shape}."
         )
     array = array.astype(float)
     if not np.isfinite(array).all():
         wrong = np.count_nonzero(~np.isfinite(array))
-        raise ValueError(f"a measure must be finite, received {wrong} values that are not.")
+        raise SdcValueError(f"a measure must be finite, received {wrong} values that are not.")
     if abs(array[0]) > ROUNDING:
-        raise ValueError(
+        raise SdcValueError(
             f"a measure must be 0 for the empty set, its first value, received {array[0]}."
         )
     if abs(array[-1] - 1) > ROUNDING:
-        raise ValueError(
+        raise SdcValueError(
             f"a measure must be 1 for the set of all columns, its last value, received {array[-1]}."
         )
     for j in range(d):
         without, joined = np.moveaxis(array.reshape(-1, 2, 2**j), 1, 0)
         falls = np.count_nonzero(joined < without - ROUNDING)
         if falls:
-            raise ValueError(
+            raise SdcValueError(
                 "a measure must be monotone, no less for a set than for its parts, received one "
                 f"that falls when column {j} joins, for {falls} sets."
             )
@@ -635,11 +637,11 @@ def _matrix(values: ArrayLike) -> NDArray[np.float64]:
     """Return records by columns as float64 of their own, finite or NaN."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf":
-        raise TypeError(
+        raise SdcTypeError(
             f"values must be real numbers, received dtype {array.dtype}: cast them to float64."
         )
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(
+        raise SdcValueError(
             "values must be records by columns, with at least one column, received an array of "
             f"shape {array.shape}. For one record pass values[None, :]."
         )
@@ -647,7 +649,7 @@ def _matrix(values: ArrayLike) -> NDArray[np.float64]:
     array = array.astype(float) + 0.0
     infinite = np.count_nonzero(np.isinf(array))
     if infinite:
-        raise ValueError(
+        raise SdcValueError(
             f"values must be finite, or NaN if missing, received {infinite} infinite ones: replace "
             "them first."
         )
@@ -657,7 +659,7 @@ def _matrix(values: ArrayLike) -> NDArray[np.float64]:
 def _check_domain(values: NDArray[np.float64], low: float, high: float, rule: str) -> None:
     outside = np.count_nonzero((values < low) | (values > high))
     if outside:
-        raise ValueError(
+        raise SdcValueError(
             f"{rule}, received {outside} values outside: scale them first with scale_to_unit."
         )
 
@@ -665,23 +667,23 @@ def _check_domain(values: NDArray[np.float64], low: float, high: float, rule: st
 def _weights(weights: ArrayLike, d: int) -> NDArray[np.float64]:
     array = np.asarray(weights)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"weights must be numbers, received dtype {array.dtype}.")
+        raise SdcTypeError(f"weights must be numbers, received dtype {array.dtype}.")
     if array.shape != (d,):
-        raise ValueError(
+        raise SdcValueError(
             f"weights must be one number for each of {d} columns, received an array of shape "
             f"{array.shape}."
         )
     array = array.astype(float)
     if not np.isfinite(array).all():
         wrong = np.count_nonzero(~np.isfinite(array))
-        raise ValueError(f"weights must be finite, received {wrong} that are not.")
+        raise SdcValueError(f"weights must be finite, received {wrong} that are not.")
     if (array < 0).any():
-        raise ValueError(
+        raise SdcValueError(
             f"weights must not be below 0, received {np.count_nonzero(array < 0)} that are."
         )
     total = math.fsum(array)
     if abs(total - 1) > ROUNDING:
-        raise ValueError(
+        raise SdcValueError(
             f"weights must sum to 1, received a sum of {total:.12g}: divide them by their sum."
         )
     return array
@@ -690,16 +692,16 @@ def _weights(weights: ArrayLike, d: int) -> NDArray[np.float64]:
 def _bounds(bounds: ArrayLike, name: str, d: int) -> NDArray[np.float64]:
     array = np.asarray(bounds)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be numbers, received dtype {array.dtype}.")
+        raise SdcTypeError(f"{name} must be numbers, received dtype {array.dtype}.")
     if array.shape not in ((), (d,)):
-        raise ValueError(
+        raise SdcValueError(
             f"{name} must be one number, or one for each of {d} columns, received an array of "
             f"shape {array.shape}."
         )
     array = np.broadcast_to(array.astype(float), d)
     if not np.isfinite(array).all():
         wrong = np.count_nonzero(~np.isfinite(array))
-        raise ValueError(f"{name} must be finite, received {wrong} that are not.")
+        raise SdcValueError(f"{name} must be finite, received {wrong} that are not.")
     return array
 
 

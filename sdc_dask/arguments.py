@@ -13,17 +13,18 @@ import pandas as pd
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
     """Return `value` as an int if it is a whole number of at least `smallest`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(
+        raise SdcTypeError(
             f"{name} must be a whole number of at least {smallest}, received "
             f"{type(value).__name__}."
         )
     if value < smallest:
-        raise ValueError(f"{name} must be at least {smallest}, received {value}.")
+        raise SdcValueError(f"{name} must be at least {smallest}, received {value}.")
     return int(value)
 
 
@@ -35,13 +36,13 @@ def number(
     finite = "" if infinite or upper else ", and finite"
     valid = f"{name} must be a number of at least {smallest:g}{upper}{finite}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{valid}, received {type(value).__name__}.")
+        raise SdcTypeError(f"{valid}, received {type(value).__name__}.")
     try:
         value = float(value)
     except OverflowError:
-        raise ValueError(f"{valid}, received an integer beyond all floats.") from None
+        raise SdcValueError(f"{valid}, received an integer beyond all floats.") from None
     if not smallest <= value <= largest or (math.isinf(value) and not infinite):
-        raise ValueError(f"{valid}, received {value:g}.")
+        raise SdcValueError(f"{valid}, received {value:g}.")
     return value
 
 
@@ -49,10 +50,10 @@ def percentage(value: Any, name: str) -> float:
     """Return `value` as a float if it is a percentage above 0, up to 100."""
     valid = f"{name} must be a percentage above 0 and at most 100"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{valid}, received {type(value).__name__}.")
+        raise SdcTypeError(f"{valid}, received {type(value).__name__}.")
     value = float(value)
     if not 0 < value <= 100:
-        raise ValueError(f"{valid}, received {value:g}.")
+        raise SdcValueError(f"{valid}, received {value:g}.")
     return value
 
 
@@ -61,20 +62,20 @@ def entropy(random_state: Any) -> int:
     if random_state is None:
         return secrets.randbits(128)
     if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise TypeError(
+        raise SdcTypeError(
             "random_state must be None or a whole number of at least 0, received "
             f"{type(random_state).__name__}."
         )
     if random_state < 0:
         # A seed is as secret as what it protects: it is not repeated.
-        raise ValueError("random_state must be at least 0, received a negative number.")
+        raise SdcValueError("random_state must be at least 0, received a negative number.")
     return int(random_state)
 
 
 def flag(value: Any, name: str) -> bool:
     """Return `value` as a bool if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, received {type(value).__name__}.")
+        raise SdcTypeError(f"{name} must be True or False, received {type(value).__name__}.")
     return bool(value)
 
 
@@ -86,7 +87,7 @@ def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
         small = value is None or isinstance(value, (str, bool, int, float))
         # Whatever else it is might be data.
         received = repr(value) if small else type(value).__name__
-        raise ValueError(f"{name} must be one of {listed}, received {received}.")
+        raise SdcValueError(f"{name} must be one of {listed}, received {received}.")
     return value
 
 
@@ -94,13 +95,13 @@ def block_size(value: Any, k: int) -> int | str:
     """Return L, a whole number of at least k, or 'auto'."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(
+            raise SdcValueError(
                 f"max_block must be a whole number of at least 2, or 'auto', received {value!r}."
             )
         return value
     size = whole_number(value, "max_block", 2)
     if size < k:
-        raise ValueError(
+        raise SdcValueError(
             f"max_block must be at least k, received max_block={size} with k={k}: a block must "
             "hold a group."
         )
@@ -111,13 +112,13 @@ def unique_columns(frame: Frame) -> pd.DataFrame:
     """Return the empty frame of a frame whose column names are unique."""
     meta = meta_of(frame)
     if meta.columns.nlevels > 1:
-        raise TypeError(
+        raise SdcTypeError(
             "the frame has a MultiIndex of columns: flatten the names first, for example with "
             "df.columns = ['_'.join(names) for names in df.columns]."
         )
     double = meta.columns[meta.columns.duplicated()].unique()
     if len(double):
-        raise ValueError(f"column names occur more than once: {_names(double)}. Rename them.")
+        raise SdcValueError(f"column names occur more than once: {_names(double)}. Rename them.")
     return meta
 
 
@@ -127,7 +128,7 @@ def check_names(names: Sequence[Any], name: str) -> None:
         try:
             hash(each)
         except TypeError:
-            raise TypeError(
+            raise SdcTypeError(
                 f"{name} must name columns, received {type(each).__name__} for a name: pass names, "
                 "such as ['age', 'income']."
             ) from None
@@ -142,7 +143,7 @@ def existing(
     if lacking:
         # ValueError would say the same; KeyError is what pandas users catch. Its text is shown
         # quoted, so that it is kept to one line.
-        raise KeyError(
+        raise SdcKeyError(
             f"{name} names columns that {frame} does not have: {_names(lacking)}. It has: "
             f"{_names(meta.columns)}."
         )
@@ -156,7 +157,7 @@ def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
         return tuple(value)
     if isinstance(value, Hashable):
         return (value,)
-    raise TypeError(
+    raise SdcTypeError(
         f"{name} must be a column name or a list of them, received {type(value).__name__}."
     )
 
@@ -165,24 +166,24 @@ def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...
     """Return groups of numeric columns from a list of names or a list of lists of names."""
     meta = unique_columns(frame)
     if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
-        raise TypeError(
+        raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}. For one column pass a list with one name."
         )
     nested = [isinstance(each, (list, pd.Index)) for each in columns]
     if any(nested) and not all(nested):
-        raise TypeError(
+        raise SdcTypeError(
             "columns mixes names and lists of names: pass a list of names for one group, or a "
             "list of lists for several."
         )
     groups = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
     if not columns or not all(groups):
-        raise ValueError("columns is empty or has an empty group: name the columns to mask.")
+        raise SdcValueError("columns is empty or has an empty group: name the columns to mask.")
     named = [column for group in groups for column in group]
     existing(meta, named, "columns")
     double = pd.Index(named)[pd.Index(named).duplicated()].unique()
     if len(double):
-        raise ValueError(
+        raise SdcValueError(
             f"columns are named more than once: {_names(double)}. A column belongs to one group."
         )
     check_numeric(meta, named)
@@ -192,21 +193,21 @@ def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...
 def single_columns(meta: pd.DataFrame, columns: Any) -> tuple[Hashable, ...]:
     """Return columns of any kind that are treated each on its own, from a list of names."""
     if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
-        raise TypeError(
+        raise SdcTypeError(
             f"columns must be a list of names, received {type(columns).__name__}. For one column "
             "pass a list with one name."
         )
     if any(isinstance(each, (list, pd.Index)) for each in columns):
-        raise TypeError(
+        raise SdcTypeError(
             "columns must be one list of names, received a list of lists: every column is swapped "
             "on its own."
         )
     names = tuple(columns)
     if not names:
-        raise ValueError("columns is empty: name the columns to swap.")
+        raise SdcValueError("columns is empty: name the columns to swap.")
     existing(meta, names, "columns")
     if len(set(names)) < len(names):
-        raise ValueError(f"columns are named more than once: {_names(names)}.")
+        raise SdcValueError(f"columns are named more than once: {_names(names)}.")
     return names
 
 
@@ -218,19 +219,19 @@ def strata_columns(
     existing(meta_of(frame), names, "by")
     both = [name for name in names if any(name in group for group in groups)]
     if both:
-        raise ValueError(
+        raise SdcValueError(
             f"by names columns that are masked: {_names(both)}. A column is masked, or it defines "
             "strata."
         )
     if len(set(names)) < len(names):
-        raise ValueError(f"by names a column more than once: {_names(names)}.")
+        raise SdcValueError(f"by names a column more than once: {_names(names)}.")
     return names
 
 
 def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
     """Return the numeric columns in which two frames are compared row by row."""
     if type(original) is not type(masked):
-        raise TypeError(
+        raise SdcTypeError(
             f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
             f"received {_kind_of(masked)}: compare pandas with pandas, or Dask with Dask."
         )
@@ -244,11 +245,11 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
     else:
         names = name_list(columns, "columns")
     if not names:
-        raise ValueError("columns is empty: name numeric columns that both frames have.")
+        raise SdcValueError("columns is empty: name numeric columns that both frames have.")
     existing(meta, names, "columns")
     existing(other, names, "columns", "the masked frame")
     if len(set(names)) < len(names):
-        raise ValueError(f"columns are named more than once: {_names(names)}.")
+        raise SdcValueError(f"columns are named more than once: {_names(names)}.")
     check_numeric(meta, names)
     check_numeric(other, names)
     return names

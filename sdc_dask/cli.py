@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import ipaddress
 import json
-import linecache
 import logging
 import os
 import signal
@@ -23,13 +22,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from sdc_dask.errors import SdcError, SdcFileExistsError, SdcFileNotFoundError, SdcRuntimeError
+
 if TYPE_CHECKING:
     from distributed import Client
 
 PROGRAM = "sdc-dask"
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143  # argparse exits with 2
 
-_OUR_ERRORS = (ValueError, TypeError, KeyError, FileExistsError, FileNotFoundError, RuntimeError)
 _ADVICE = {
     "KilledWorker": "A worker process died, most likely for lack of memory: give workers more with "
     "--memory-limit, or start fewer with --workers.",
@@ -137,7 +137,7 @@ def _connected(address: str) -> Client:
     try:
         return Client(address)
     except (OSError, ValueError, TypeError) as error:
-        raise RuntimeError(
+        raise SdcRuntimeError(
             f"no scheduler could be reached at {address!r} ({type(error).__name__}): check the "
             "address, such as tcp://host:8786, and that the scheduler runs."
         ) from error
@@ -229,10 +229,8 @@ def _complain(text: str) -> None:
 
 def _one_line(error: Exception) -> str:
     """Return what can be said of an exception without showing data."""
-    if isinstance(error, _OUR_ERRORS) and _is_ours(error):
-        # KeyError shows the repr of its argument.
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        return " ".join(str(text).split())
+    if isinstance(error, SdcError):
+        return " ".join(str(error).split())
     kind = type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
         where = f": {error.filename}" if isinstance(error.filename, str) else ""
@@ -241,24 +239,16 @@ def _one_line(error: Exception) -> str:
     return f"{kind}. {advice} --debug prints the traceback, which may show data values."
 
 
-def _is_ours(error: Exception) -> bool:
-    """Whether a ``raise`` of this package made the exception, here or on a worker."""
-    frames = traceback.extract_tb(error.__traceback__, limit=-1)
-    if not frames or frames[0].lineno is None:
-        return False
-    inside = Path(__file__).parent in Path(frames[0].filename).parents
-    line = linecache.getline(frames[0].filename, frames[0].lineno)
-    return inside and line.lstrip().startswith("raise")
-
-
 def _check_json(file: Path | None) -> None:
     """Refuse a file that could not be written in the end."""
     if file is None:
         return
     if file.is_dir():
-        raise FileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
+        raise SdcFileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
     if not file.parent.is_dir():
-        raise FileNotFoundError(f"the directory of --json {str(file)!r} does not exist: make it.")
+        raise SdcFileNotFoundError(
+            f"the directory of --json {str(file)!r} does not exist: make it."
+        )
 
 
 # Arguments

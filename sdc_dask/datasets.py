@@ -18,6 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sdc_dask.errors import SdcTypeError, SdcValueError
+
 __all__ = ["survey", "uniform"]
 
 CHUNK_ROWS = 2**16
@@ -71,12 +73,12 @@ def uniform(
     d = _positive_int("d", d, "the number of columns")
     low, high = _finite("low", low), _finite("high", high)
     if low >= high:
-        raise ValueError(
+        raise SdcValueError(
             f"low must be less than high; received low={low!r} and high={high!r}. "
             "Exchange them, or widen the range."
         )
     if not math.isfinite(high - low):
-        raise ValueError(
+        raise SdcValueError(
             f"high - low must be finite; received low={low!r} and high={high!r}. Narrow the range."
         )
     meta = pd.DataFrame(
@@ -156,7 +158,7 @@ def _lazy_frame(
         npartitions = -(-n // DEFAULT_PARTITION_ROWS)
     npartitions = _positive_int("npartitions", npartitions, "the number of partitions")
     if npartitions > n:
-        raise ValueError(
+        raise SdcValueError(
             f"npartitions must be at most the number of rows; received npartitions={npartitions} "
             f"for n={n}. Ask for fewer partitions or more rows."
         )
@@ -406,7 +408,7 @@ _STREAM = {name: position for position, name in enumerate(_SURVEY)}
 
 def _integer(name: str, value: object, advice: str) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(
+        raise SdcTypeError(
             f"{name} must be an integer; received {value!r} of type {type(value).__name__}. "
             f"{advice}"
         )
@@ -417,7 +419,7 @@ def _positive_int(name: str, value: object, meaning: str) -> int:
     advice = f"Give {meaning} as a whole number, 1 or more."
     number = _integer(name, value, advice)
     if number < 1:
-        raise ValueError(f"{name} must be at least 1; received {number}. {advice}")
+        raise SdcValueError(f"{name} must be at least 1; received {number}. {advice}")
     return number
 
 
@@ -425,16 +427,18 @@ def _seed(value: object) -> int:
     advice = "Give a whole number, 0 or more."
     number = _integer("seed", value, advice)
     if number < 0:
-        raise ValueError(f"seed must not be negative; received {number}. {advice}")
+        raise SdcValueError(f"seed must not be negative; received {number}. {advice}")
     return number
 
 
 def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(
+        raise SdcTypeError(
             f"{name} must be a number; received {value!r} of type {type(value).__name__}. "
             "Give a finite real number."
         )
     if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite; received {value!r}. Give a finite real number.")
+        raise SdcValueError(
+            f"{name} must be finite; received {value!r}. Give a finite real number."
+        )
     return float(value)

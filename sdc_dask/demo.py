@@ -15,6 +15,7 @@ import dask.dataframe as dd
 import pandas as pd
 
 from sdc_dask.datasets import survey
+from sdc_dask.errors import SdcFileExistsError
 from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 
@@ -64,7 +65,7 @@ def _kept_or_temporary(folder: Path | None) -> Iterator[Path]:
         return
     for name in ("survey", "release"):
         if (folder / name).exists():
-            raise FileExistsError(
+            raise SdcFileExistsError(
                 f"folder {str(folder)!r} has a {name!r} already: remove it, or choose another one."
             )
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.disclosure import disclosure_risk, drawn_once
@@ -42,13 +43,13 @@ def check_weights(weights: Any) -> dict[str, float]:
     if weights is None:
         return dict(WEIGHTS)
     if not isinstance(weights, Mapping):
-        raise TypeError(
+        raise SdcTypeError(
             f"weights must be a dict with the keys {', '.join(map(repr, WEIGHTS))}, received "
             f"{type(weights).__name__}."
         )
     unknown = [key for key in weights if key not in WEIGHTS]
     if unknown:
-        raise ValueError(
+        raise SdcValueError(
             f"weights names unknown parts: {', '.join(map(repr, unknown))}. They are "
             f"{', '.join(map(repr, WEIGHTS))}."
         )
@@ -57,7 +58,7 @@ def check_weights(weights: Any) -> dict[str, float]:
         checked[name] = arguments.number(weight, f"weights[{name!r}]", 0.0, 1.0)
     total = sum(checked.values())
     if abs(total - 1) > 1e-9:
-        raise ValueError(f"weights must sum to 1, received a sum of {total:g}.")
+        raise SdcValueError(f"weights must sum to 1, received a sum of {total:g}.")
     return checked
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
+from sdc_dask.errors import SdcValueError
 
 LEFTOVERS = ("group", "drop")
 
@@ -54,9 +55,9 @@ def individual(columns: Sequence[Hashable]) -> list[list[Hashable]]:
     names = arguments.name_list(columns, "columns")
     arguments.check_names(names, "columns")
     if not names:
-        raise ValueError("columns is empty: name the columns to mask.")
+        raise SdcValueError("columns is empty: name the columns to mask.")
     if len(set(names)) < len(names):
-        raise ValueError("columns are named more than once: name each of them once.")
+        raise SdcValueError("columns are named more than once: name each of them once.")
     return [[name] for name in names]
 
 
@@ -179,10 +180,10 @@ def _check(
 ) -> tuple[tuple[Hashable, ...], int]:
     groups = arguments.column_groups(frame, columns)
     if len(groups) > 1:
-        raise ValueError(f"columns must be one list of names, received {len(groups)} lists.")
+        raise SdcValueError(f"columns must be one list of names, received {len(groups)} lists.")
     (names,) = groups
     if isinstance(size, Integral) and not 1 <= size <= len(names):
-        raise ValueError(
+        raise SdcValueError(
             f"size must be from 1 to {len(names)}, the number of columns, received {size}."
         )
     arguments.one_of(leftover, "leftover", LEFTOVERS)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.blocking.cells import Cells, centroids, count_cells
 from sdc_dask.blocking.leaves import Leaves
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.tree import TreeArrays, descend
 
@@ -222,7 +223,7 @@ class _Builder:
         first = self.n_leaves
         self.n_leaves += len(leaves)
         if self.n_leaves > MAX_LEAVES:
-            raise ValueError(
+            raise SdcValueError(
                 f"the 2^d-tree has more than {MAX_LEAVES} leaves: the plan would not stay small. "
                 "Raise max_block, or mask the columns in several groups of fewer columns."
             )

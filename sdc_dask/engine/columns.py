@@ -10,6 +10,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sdc_dask.errors import SdcTypeError
+
 LARGEST_EXACT = 2**53
 
 
@@ -18,7 +20,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = ""
     for column in columns:
         dtype = meta[column].dtype
         if not is_numeric(dtype):
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {column!r} has dtype {dtype}, which is no real number{why}: "
                 f"{_advice(dtype)}"
             )
@@ -61,7 +63,7 @@ def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.floa
             values[:, j] = part[column].to_numpy(dtype="float64", na_value=np.nan)
         except (TypeError, ValueError):
             # The original text may show a value.
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {column!r} holds values that are not numbers, whatever the dtype of the "
                 "frame says: cast it to float64 first."
             ) from None

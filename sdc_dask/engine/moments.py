@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.gram import exact_gram
 
@@ -155,7 +156,7 @@ def co_moments(frame: Frame, columns: Sequence[Hashable]) -> CoMoments:
             for column, count in zip(columns, infinite, strict=True)
             if count
         )
-        raise ValueError(
+        raise SdcValueError(
             f"infinite values in columns: {listed}. They have no covariance: replace them by "
             "finite values or drop those records first."
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.errors import SdcValueError
 
 _HOW = (
     "Compare frames with the same rows, as masking returns them, read both from files that were "
@@ -38,7 +39,7 @@ def pair_frames(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> 
     what = f"{masked.npartitions} partitions, the original {original.npartitions}"
     if original.npartitions == masked.npartitions:
         what = "other divisions than the original: labels of its index differ, or where it is cut"
-    raise ValueError(
+    raise SdcValueError(
         f"the masked frame has {what}. Rows can be compared only partition by partition. {_HOW} "
         "Dask frames need the same partitions, or known divisions of the same index."
     )
@@ -61,7 +62,7 @@ def pair_parts(
     ):
         return original, masked.loc[original.index]
     check_pairs([len(masked)], [len(original)], number)
-    raise ValueError(
+    raise SdcValueError(
         f"partition {number} of the masked frame has other rows than that of the original: of "
         f"{len(masked)} rows each, some labels of the index differ or are not unique. {_HOW}"
     )
@@ -71,7 +72,7 @@ def check_pairs(masked: Sequence[int], original: Sequence[int], first: int = 0) 
     """Raise ValueError unless partitions, counted from `first` on, have as many rows."""
     for number, (one, other) in enumerate(zip(masked, original, strict=True), first):
         if one != other:
-            raise ValueError(
+            raise SdcValueError(
                 f"partition {number} of the masked frame has other rows than that of the original: "
                 f"{one} rows against {other}. {_HOW}"
             )
@@ -93,13 +94,13 @@ def pair_values(
         for values, name in ((old[:, j], "original"), (new[:, j], "masked")):
             infinite = int(np.isinf(values).sum())
             if infinite:
-                raise ValueError(
+                raise SdcValueError(
                     f"column {column!r} of the {name} frame has {infinite} infinite values: their "
                     "distance is not a number. Name other columns, or replace them in both frames."
                 )
         differing = int((np.isnan(old[:, j]) != np.isnan(new[:, j])).sum())
         if differing:
-            raise ValueError(
+            raise SdcValueError(
                 f"column {column!r} has {differing} cells that are missing in one frame and not in "
                 "the other: their difference is not a number. Fill or drop them in both."
             )

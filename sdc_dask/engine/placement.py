@@ -13,6 +13,7 @@ from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.scan import Expected, Scan
+from sdc_dask.errors import SdcValueError
 
 # A partition of routed records: a worker holds a few copies of one while it works on it.
 TARGET_BYTES = 24 * 2**20
@@ -124,7 +125,7 @@ def partitions_wanted(records: int, width: int, n_partitions: int) -> int:
 def check_bits(blocks: int, row_ids: RowIds) -> None:
     """Raise ValueError unless block and row id fit into one integer."""
     if blocks.bit_length() + row_ids.bits > 63:
-        raise ValueError(
+        raise SdcValueError(
             f"{blocks} blocks or strata of so many records are more than can be numbered: raise "
             "max_block, or mask parts of the data."
         )
@@ -151,7 +152,7 @@ def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: boo
         counts = map_reduce(needed, _count_fused, _add, blocks)
         small = int(((counts > 0) & (counts < k)).sum())
         if small:
-            raise ValueError(
+            raise SdcValueError(
                 f"{small} of {len(counts)} blocks have fewer than k={k} records of this frame: "
                 "make the blocks from this frame, with this k."
             )

@@ -28,6 +28,7 @@ from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.engine.splitters import Sample, Splitters, sample_positions, stack_samples
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.swaps import Sources
 
 # A piece of one column has few bytes a row, but sorting it and telling positions takes arrays of
@@ -258,7 +259,9 @@ def _put_swapped(
         now = checksum_of(part, (), order.needed())
         check_same(part, len(home) + missing, now, checksum)
         if not np.array_equal(home.index, np.flatnonzero(present)):
-            raise RuntimeError(f"rows were lost or doubled while they were swapped. {NOT_THE_SAME}")
+            raise SdcRuntimeError(
+                f"rows were lost or doubled while they were swapped. {NOT_THE_SAME}"
+            )
         # The values that came, and those that never left, in the order of the rows.
         both = pd.concat([home, old[~present]], ignore_index=True) if missing else home
         place = np.empty(len(part), np.int64)
@@ -306,7 +309,7 @@ def _lay_out(
         for stratum, count in zip(strata.tolist(), np.diff(bounds).tolist(), strict=True):
             seen[stratum] = seen.get(stratum, 0) + count
     if [seen.get(stratum, 0) for stratum in range(len(counts))] != counts.tolist():
-        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
     return Layout(positions, ranks)
 
 
@@ -329,7 +332,7 @@ def _draw(
             # The piece before ended in this stratum. A task may run twice: what it was given
             # stays as it was.
             if state is None or state[0] != stratum:
-                raise RuntimeError(f"the order of a column has changed. {NOT_THE_SAME}")
+                raise SdcRuntimeError(f"the order of a column has changed. {NOT_THE_SAME}")
             sources = copy.deepcopy(state[1])
         first = int(layout.positions[number]) + begin - rank  # of the stratum
         positions[begin:end] = first + sources.draw(end - begin)
@@ -376,7 +379,7 @@ def _check_piece(piece: RankPiece, layout: Layout, number: int) -> None:
     """Raise RuntimeError unless a piece is as it was counted."""
     length = layout.positions[number + 1] - layout.positions[number]
     if len(piece.rows) != length or len(piece.strata) != len(layout.ranks[number]):
-        raise RuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
 
 
 def _swap_piece(
@@ -406,7 +409,9 @@ def _answer(asked: pd.DataFrame, values: pd.Series, row_ids: RowIds) -> pd.DataF
     """Give the values of a piece to the rows that asked for them."""
     within = asked.index.to_numpy() & ((1 << row_ids.bits) - 1)
     if not np.array_equal(within, np.arange(len(values))):
-        raise RuntimeError(f"values were lost or doubled while they were swapped. {NOT_THE_SAME}")
+        raise SdcRuntimeError(
+            f"values were lost or doubled while they were swapped. {NOT_THE_SAME}"
+        )
     return _leave(values, asked["row"].to_numpy())
 
 

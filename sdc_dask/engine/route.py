@@ -33,6 +33,7 @@ from sdc_dask.engine.frames import (
 from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted
 from sdc_dask.engine.placement import Placement, RowIds
 from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.checksum import checksum
 
 
@@ -218,11 +219,11 @@ def _put_back(
 def check_same(part: pd.DataFrame, came: int, now: np.uint64, then: np.uint64) -> None:
     """Raise RuntimeError unless a partition is what it was when its rows left."""
     if came != len(part):
-        raise RuntimeError(
+        raise SdcRuntimeError(
             f"{came} masked rows came back for a partition of {len(part)} rows. {NOT_THE_SAME}"
         )
     if now != then:
-        raise RuntimeError(
+        raise SdcRuntimeError(
             "a partition has other values, or another order, than when its rows left. "
             f"{NOT_THE_SAME}"
         )
@@ -292,7 +293,7 @@ def _come_home(masked: pd.DataFrame, row_ids: RowIds, width: int) -> pd.DataFram
     """
     position = masked.index.to_numpy() & ((1 << row_ids.position_bits) - 1)
     if not np.array_equal(position, np.arange(len(position))):
-        raise RuntimeError(
+        raise SdcRuntimeError(
             f"rows were lost or doubled on their way to the blocks and back. {NOT_THE_SAME}"
         )
     values = masked.to_numpy().reshape(-1, width)
@@ -309,7 +310,7 @@ def _stay(
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
     if len(routed) != count:
-        raise RuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {NOT_THE_SAME}")
     _, values = mask_sorted(routed, row_ids, mask)
     frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names

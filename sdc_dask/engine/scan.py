@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import LARGEST_EXACT, count_inexact, to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
+from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 
@@ -36,14 +37,14 @@ class Expected:
         if number == NO_PARTITION:
             return
         if len(values) != self.rows[number]:
-            raise RuntimeError(
+            raise SdcRuntimeError(
                 f"partition {number} has {len(values)} rows, and had {self.rows[number]} when it "
                 f"was scanned. {NOT_THE_SAME}"
             )
         # What is compared with NaN is false: it passes, but in columns that had none.
         outside = (values < self.low) | (values > self.high) | (np.isnan(values) & self.complete)
         if outside.any():
-            raise RuntimeError(
+            raise SdcRuntimeError(
                 f"{int(outside.sum())} values of partition {number} are beyond all that were there "
                 f"when it was scanned. {NOT_THE_SAME}"
             )
@@ -119,7 +120,7 @@ class Scan:
             _raise_if(cells, "missing cells", f"Fill or drop them first{advice}.")
         empty = [name for name, count in cells.items() if count == self.n]
         if empty:
-            raise ValueError(
+            raise SdcValueError(
                 f"columns without any value: {_names(empty)}. Leave them out of `columns`."
             )
 
@@ -193,7 +194,7 @@ def _raise_if(counts: dict[Hashable, int], what: str, advice: str) -> None:
     found = {name: count for name, count in counts.items() if count}
     if found:
         listed = ", ".join(f"{name!r} ({count})" for name, count in found.items())
-        raise ValueError(f"{what} in columns: {listed}. {advice}")
+        raise SdcValueError(f"{what} in columns: {listed}. {advice}")
 
 
 def _names(columns: Sequence[Hashable]) -> str:

@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sdc_dask.errors import SdcTypeError
+
 _SIGN = np.uint64(1 << 63)
 
 
@@ -17,12 +19,12 @@ def check_sortable(meta: pd.DataFrame, columns: Sequence[Hashable]) -> None:
     for column in columns:
         dtype = meta[column].dtype
         if isinstance(dtype, pd.CategoricalDtype) and not dtype.ordered:
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {column!r} has categories without an order: give them one with "
                 "cat.as_ordered(), or leave it out."
             )
         if not _is_sortable(dtype):
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {column!r} has dtype {dtype}, whose values have no order: leave it out."
             )
 
@@ -57,7 +59,7 @@ def sort_keys(values: pd.Series, dtype: object) -> NDArray:
         return _sort_keys(values, dtype)
     except (AttributeError, OverflowError, ValueError):
         # The original text may show a value.
-        raise TypeError(
+        raise SdcTypeError(
             f"column {values.name!r} holds other values than its dtype {dtype} says in some "
             f"partitions, where it has dtype {values.dtype}: cast it first."
         ) from None
@@ -66,7 +68,7 @@ def sort_keys(values: pd.Series, dtype: object) -> NDArray:
 def _sort_keys(values: pd.Series, dtype: object) -> NDArray:
     if isinstance(dtype, pd.CategoricalDtype):
         if not values.cat.categories.equals(dtype.categories):
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {values.name!r} has other categories in some partitions: make them known "
                 "and equal with df.categorize() first."
             )
@@ -81,7 +83,7 @@ def _sort_keys(values: pd.Series, dtype: object) -> NDArray:
         return values.to_numpy(np.float64) + 0.0
     objects = values.to_numpy(object)
     if not isinstance(dtype, pd.StringDtype) and not all(isinstance(each, str) for each in objects):
-        raise TypeError(
+        raise SdcTypeError(
             f"column {values.name!r} has dtype {dtype} and holds other values than texts: convert "
             "it to a dtype of its own, such as numbers, dates or string."
         )

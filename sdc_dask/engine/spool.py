@@ -21,6 +21,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.masks import Mask
 from sdc_dask.engine.placement import RowIds
 from sdc_dask.engine.route import Destinations, at_places
+from sdc_dask.errors import SdcRuntimeError
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Spool:
             seen[position] = True
             total += len(position)
         if total != count or not seen.all():
-            raise RuntimeError(
+            raise SdcRuntimeError(
                 f"{total} masked rows came back for {count}: rows were lost or doubled, or the "
                 "source changed while it was read. Nothing is released."
             )

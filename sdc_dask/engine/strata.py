@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
+from sdc_dask.errors import SdcTypeError, SdcValueError
 
 _BITS = 62  # of an int64 that hold one pattern of missing cells each
 
@@ -79,7 +80,7 @@ class Strata:
         stratum = _number(_stack([self.table, keys]))[len(self) :]
         unknown = int((stratum >= len(self)).sum())
         if unknown:
-            raise ValueError(
+            raise SdcValueError(
                 f"{unknown} records belong to strata that the blocks do not have: make the blocks "
                 "from this frame, with the same `by` and `missing`."
             )
@@ -117,7 +118,7 @@ def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
         return grouped.ngroup().to_numpy(np.int64)
     except TypeError:
         # The original text may show a value.
-        raise TypeError(
+        raise SdcTypeError(
             "a column of `by` holds values that cannot be compared, such as lists: name columns "
             "of texts, numbers, dates or categories."
         ) from None

@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numba
 
-# No fastmath: it would delete NaN checks and let two kernels round the same distance differently.
-# No parallel: workers run kernels side by side, and numba's own threads abort under that.
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+from sdc_dask.errors import warn
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile a kernel when it is first called, and keep it on disk for the next process.
+
+    No fastmath: it would delete NaN checks and let two kernels round the same distance
+    differently. No parallel: workers run kernels side by side, and numba's own threads abort under
+    that.
+    """
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # numba looks for a directory to write to when it decorates, and found none.
+        _say_no_cache()
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+@cache
+def _say_no_cache() -> None:
+    warn(
+        "there is no writable directory for compiled kernels, neither beside the package nor in "
+        "the home directory: every process compiles them anew, which takes up to half a minute. "
+        "Set NUMBA_CACHE_DIR to a directory that can be written to."
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels._jit import jit
 
 _UNIT = 1074  # every float64 is a multiple of 2**-1074
@@ -83,7 +84,7 @@ def differences(original: NDArray[np.float64], masked: NDArray[np.float64]) -> D
     0.2333
     """
     if len(original) != len(masked):
-        raise ValueError(f"versions of a column of {len(original)} and {len(masked)} values")
+        raise SdcValueError(f"versions of a column of {len(original)} and {len(masked)} values")
     counts, digits = _add_differences(np.ascontiguousarray(original), np.ascontiguousarray(masked))
     totals = [0, 0]
     for which, exponent in np.argwhere(digits.any(axis=1)):

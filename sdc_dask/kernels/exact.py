@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels._jit import jit
 
 _DIGIT = 27  # bits: the product of two 53-bit integers has four such digits
@@ -116,7 +117,9 @@ def exact_products(first: NDArray[np.float64], second: NDArray[np.float64]) -> i
     1.5
     """
     if len(first) != len(second):
-        raise ValueError(f"columns of one length have products, not of {len(first)}, {len(second)}")
+        raise SdcValueError(
+            f"columns of one length have products, not of {len(first)}, {len(second)}"
+        )
     digits = _add_products(
         np.ascontiguousarray(first).view(np.int64), np.ascontiguousarray(second).view(np.int64)
     )

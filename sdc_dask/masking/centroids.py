@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.masks import BlockMask
 from sdc_dask.engine.order import Projection
 from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import replace_by_centroids
 from sdc_dask.kernels.mdav import mdav
@@ -92,7 +93,7 @@ class MaskByCentroids(BlockMask):
 def check_size(records: int, k: int) -> None:
     """Raise RuntimeError if a set of records, which was planned to hold a group, cannot."""
     if records < k:
-        raise RuntimeError(f"a block has {records} records, fewer than k={k}. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"a block has {records} records, fewer than k={k}. {NOT_THE_SAME}")
 
 
 def centroids(

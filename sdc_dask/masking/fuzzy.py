@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.masks import BlockMask
 from sdc_dask.engine.placement import Placement
 from sdc_dask.engine.route import Home, put_back, there_and_back
+from sdc_dask.errors import warn
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.fuzzy import fuzzy_assign, fuzzy_centres
 from sdc_dask.masking.microaggregation import place_in_blocks, survey
@@ -77,11 +77,10 @@ def fuzzy_microaggregate(
         " With m1 of 3 and more and few columns, centres settle on single records, which are then "
         "released as they are: use a smaller m1."
     )
-    warnings.warn(
+    warn(
         f"fuzzy microaggregation does not guarantee groups of k={request.k}: k sets the number of "
         "clusters, and chance how many records each gets. masked.sdc.anonymity(columns) counts "
-        f"what was reached.{settled if SETTLES <= m1 < math.inf else ''}",
-        stacklevel=3,
+        f"what was reached.{settled if SETTLES <= m1 < math.inf else ''}"
     )
     destinations: list[Placement] = []
     homes: list[Home] = []

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.order import Order, OrderMask, Piece
 from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.ordered import cuts, extend
 from sdc_dask.masking.centroids import centroids
@@ -86,7 +87,7 @@ class MaskInOrder(OrderMask):
                     state = Crossing(stratum, count, crossing.centroid)
                     continue
             if choices[end - 1] == 0:
-                raise RuntimeError(f"no groups of k={self.k} end a stratum. {NOT_THE_SAME}")
+                raise SdcRuntimeError(f"no groups of k={self.k} end a stratum. {NOT_THE_SAME}")
             begins = cuts(choices[begin:end], end - begin)
             before = max(0, -int(begins[0]))
             lead = first_lead[len(first_lead) - before :]

@@ -14,7 +14,6 @@ where each value came from.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +36,7 @@ from sdc_dask.engine.placement import RowIds, partitions_wanted
 from sdc_dask.engine.route import put_back, there_and_back
 from sdc_dask.engine.scan import scan
 from sdc_dask.engine.strata import StrataRule
+from sdc_dask.errors import SdcValueError, warn
 from sdc_dask.kernels.runs import first_of_runs, last_of_runs, run_means, running_sums
 from sdc_dask.masking.projections import Single
 
@@ -55,7 +55,7 @@ def mic1d_request(frame: Frame, columns: Any, kappa: Any, by: Any) -> Mic1dReque
     kappa = arguments.whole_number(kappa, "kappa", 2)
     groups = arguments.column_groups(frame, columns)
     if len(groups) > 1:
-        raise ValueError(
+        raise SdcValueError(
             f"mic1d puts the values of all columns into one vector, received {len(groups)} groups "
             "of columns: pass one list of names, or call it once for each group."
         )
@@ -67,7 +67,7 @@ def mic1d(frame: Frame, request: Mic1dRequest) -> Frame:
     columns, rule = request.columns, StrataRule(request.by)
     scanned = scan(frame, columns, [rule])
     if scanned.n == 0:
-        raise ValueError("the frame has no records: there is nothing to mask.")
+        raise SdcValueError("the frame has no records: there is nothing to mask.")
     scanned.check()
     (strata,) = scanned.strata([rule])
     _check_kappa(request.kappa, strata.counts * len(columns))
@@ -86,23 +86,22 @@ def _check_kappa(kappa: int, cells: NDArray[np.int64]) -> None:
     smallest, largest = int(cells.min()), int(cells.max())
     if kappa > smallest:
         where = "the smallest stratum" if len(cells) > 1 else "the columns"
-        raise ValueError(
+        raise SdcValueError(
             f"kappa must be from 2 to the number of values of {where}, {smallest}, received "
             f"{kappa}."
         )
     alone = int((cells % kappa == 1).sum())
     if alone:
-        raise ValueError(
+        raise SdcValueError(
             f"kappa={kappa} leaves a run of a single value, which would be released as it is, in "
             f"{alone} of {len(cells)} strata: choose another kappa."
         )
     runs = -(-largest // kappa)
     if runs >= kappa:
-        warnings.warn(
+        warn(
             f"kappa={kappa} is small for {largest} values: {runs} runs have a smallest and a "
             "largest value each, which fill whole runs of their own when they are sorted again, "
-            "and come back as they were. Use a kappa above the root of the number of values.",
-            stacklevel=4,
+            "and come back as they were. Use a kappa above the root of the number of values."
         )
 
 

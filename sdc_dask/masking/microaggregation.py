@@ -18,6 +18,7 @@ from sdc_dask.engine.route import Home, put_back, there, there_and_back
 from sdc_dask.engine.scan import Scan, scan
 from sdc_dask.engine.spool import there_and_spool
 from sdc_dask.engine.strata import Strata
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.masking.auto_block import auto_block, linear_block
 from sdc_dask.masking.centroids import Grouping, MaskByCentroids, Mdav, Ordered, Vmdav
@@ -154,7 +155,7 @@ def _projection(
         return Axis(scanned.coordinates(columns, standardize=request.standardize), axis)
     missing = sum(scanned.columns[column].missing for column in columns)
     if missing and not all(map(callable, request.parameters)) and request.method != "weighted_mean":
-        raise ValueError(
+        raise SdcValueError(
             f"{missing} cells are missing, and a measure that is an array has no values for the "
             "columns that are left: use a quantifier, or fill the cells first."
         )
@@ -191,9 +192,9 @@ def microaggregate(frame: Frame, request: Request) -> Frame:
 
 def _check_counts(n: int, k: int) -> None:
     if n == 0:
-        raise ValueError("the frame has no records: there is nothing to mask.")
+        raise SdcValueError("the frame has no records: there is nothing to mask.")
     if n < k:
-        raise ValueError(
+        raise SdcValueError(
             f"the frame has {n} records, fewer than k={k}: no group of k can be formed. "
             "Use a smaller k or more records."
         )
@@ -203,7 +204,7 @@ def _check_strata(strata: Strata, k: int) -> None:
     small = int((strata.counts < k).sum())
     if small:
         what = "values of `by` or patterns of missing cells"
-        raise ValueError(
+        raise SdcValueError(
             f"{small} of {len(strata)} strata ({what}) have fewer than k={k} records, the "
             f"smallest {strata.counts.min()}. Merge rare values, drop those records, or use a "
             "smaller k."

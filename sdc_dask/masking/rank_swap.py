@@ -32,6 +32,7 @@ from sdc_dask.engine.route import Home, put_back, there_and_back
 from sdc_dask.engine.scan import scan
 from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.swaps import (
     BucketSwaps,
@@ -109,28 +110,30 @@ def rank_swap_request(
     arguments.one_of(missing, "missing", ["keep", "error"])
     if method == "buckets":
         if p is not None:
-            raise ValueError("p has no meaning with method='buckets': leave it out, name buckets=.")
+            raise SdcValueError(
+                "p has no meaning with method='buckets': leave it out, name buckets=."
+            )
         if buckets is None:
-            raise ValueError("method='buckets' needs buckets=, the number of buckets: name it.")
+            raise SdcValueError("method='buckets' needs buckets=, the number of buckets: name it.")
         buckets = arguments.whole_number(buckets, "buckets", 1)
     else:
         if buckets is not None:
-            raise ValueError(f"buckets has no meaning with method={method!r}: leave it out.")
+            raise SdcValueError(f"buckets has no meaning with method={method!r}: leave it out.")
         if p is None:
-            raise ValueError(f"method={method!r} needs p=, a percentage of the ranks: name it.")
+            raise SdcValueError(f"method={method!r} needs p=, a percentage of the ranks: name it.")
         p = arguments.percentage(p, "p")
     top, bottom = (
         0.0 if share is None else arguments.percentage(share, name)
         for share, name in ((top, "top"), (bottom, "bottom"))
     )
     if top + bottom > 100:
-        raise ValueError(
+        raise SdcValueError(
             f"top and bottom must not exceed 100 percent together, received {top + bottom:g}."
         )
     if blocking is None:
         check_sortable(meta, names)
         if max_block != "auto":
-            raise ValueError(
+            raise SdcValueError(
                 "max_block has no meaning without blocks: leave it out, or name a blocking."
             )
         if top or bottom:
@@ -138,7 +141,7 @@ def rank_swap_request(
     else:
         check_numeric(meta, names, ", as blocks need")
         if top or bottom:
-            raise ValueError(
+            raise SdcValueError(
                 "top and bottom are shares of all ranks, and blocks have ranks of their own: use "
                 "blocking=None."
             )
@@ -146,7 +149,7 @@ def rank_swap_request(
             arguments.one_of(blocking, "blocking", [*BLOCKINGS, None])
     if isinstance(blocking, Blocks):
         if max_block != "auto":
-            raise ValueError("max_block has no meaning with blocks that are made: leave it out.")
+            raise SdcValueError("max_block has no meaning with blocks that are made: leave it out.")
         _check_blocks(meta, blocking, names, strata)
     size = arguments.block_size(max_block, 2)
     rule = SwapRule(method, p, buckets, arguments.entropy(random_state))
@@ -157,12 +160,12 @@ def _check_blocks(
     meta: pd.DataFrame, blocks: Blocks, names: tuple[Hashable, ...], by: tuple[Hashable, ...]
 ) -> None:
     if blocks.columns != names:
-        raise ValueError(
+        raise SdcValueError(
             "blocking= has blocks of other columns: pass the columns that the blocks were made of, "
             "in that order."
         )
     if blocks.strata.rule != StrataRule(by):
-        raise ValueError(
+        raise SdcValueError(
             "`by` must be that which the blocks were made with, and missing cells must not be "
             "separate in them: make the blocks again."
         )
@@ -246,7 +249,7 @@ def _swap_all(frame: Frame, request: SwapRequest) -> Frame:
     rule = StrataRule(request.by)
     counted = count_present(frame, request.columns, rule)
     if sum(counted.rows) == 0:
-        raise ValueError("the frame has no records: there is nothing to swap.")
+        raise SdcValueError("the frame has no records: there is nothing to swap.")
     if request.missing == "error":
         _check_missing(request.columns, counted.missing())
     orders: list[RankOrder] = []
@@ -265,7 +268,7 @@ def _swap_all(frame: Frame, request: SwapRequest) -> Frame:
 def _check_missing(columns: Sequence[Hashable], missing: Sequence[int]) -> None:
     found = [f"{name!r} ({count})" for name, count in zip(columns, missing, strict=True) if count]
     if found:
-        raise ValueError(
+        raise SdcValueError(
             f"missing cells in columns: {', '.join(found)}. Fill or drop them first, or pass "
             "missing='keep' to leave them where they are."
         )
@@ -275,7 +278,7 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
     """Refuse strata in which values would stay where they are, or extremes alone."""
     held = strata.counts[strata.counts > 0]
     if not len(held):
-        raise ValueError(f"column {column!r} has no values: leave it out.")
+        raise SdcValueError(f"column {column!r} has no values: leave it out.")
     where = (
         f"of column {column!r}, in {{}} of {len(held)} strata"
         if len(held) > 1
@@ -284,7 +287,7 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
     alone = int((held < 2).sum())
     if alone:
         what = "Merge rare strata, or drop those records" if len(held) > 1 else "Leave it out"
-        raise ValueError(
+        raise SdcValueError(
             f"there is a single value {where.format(alone)}: it cannot be swapped. {what}."
         )
     p = request.rule.p
@@ -292,20 +295,20 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
         short = sum(share_of(n, p) < 1 for n in held.tolist())
         if short:
             enough = _round_up(100 / held.min())
-            raise ValueError(
+            raise SdcValueError(
                 f"p={p:g} percent of {held.min()} values is less than one rank "
                 f"{where.format(short)}: nothing would be swapped. Use p of at least {enough:g}."
             )
     buckets = request.rule.buckets
     if buckets is not None and buckets > held.min():
-        raise ValueError(
+        raise SdcValueError(
             f"buckets must not exceed the number of values, {held.min()} "
             f"{where.format(int((held < buckets).sum()))}, received {buckets}."
         )
     for share, name in ((request.top, "top"), (request.bottom, "bottom")):
         few = sum(share_of(n, share) < 2 for n in held.tolist()) if share else 0
         if few:
-            raise ValueError(
+            raise SdcValueError(
                 f"{name}={share:g} percent are fewer than two values {where.format(few)}: they "
                 "would hide nobody. Use a larger share, or leave it out."
             )
@@ -353,7 +356,7 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
     rule = StrataRule(request.by)
     scanned = scan(frame, request.columns, [rule])
     if scanned.n == 0:
-        raise ValueError("the frame has no records: there is nothing to swap.")
+        raise SdcValueError("the frame has no records: there is nothing to swap.")
     scanned.check(request.missing, ", or pass missing='keep' to leave them where they are")
     (strata,) = scanned.strata([rule])
     # So many records that p percent of them is a rank, or that every bucket has one.
@@ -363,7 +366,7 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
         placement = place(frame, request.blocking, scanned, 2, planned_here=False)
         fewest = int(placement.block_counts.min())
         if fewest < smallest:
-            raise ValueError(
+            raise SdcValueError(
                 f"the smallest block has {fewest} records, and "
                 f"{f'p={p:g}' if p is not None else f'buckets={buckets}'} needs {smallest}: make "
                 f"the blocks with k={smallest}, or swap more."
@@ -371,7 +374,7 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
     else:
         small = int((strata.counts < smallest).sum())
         if small:
-            raise ValueError(
+            raise SdcValueError(
                 f"{small} of {len(strata)} strata have fewer than {smallest} records, which is "
                 f"what {f'p={p:g}' if p is not None else f'buckets={buckets}'} needs, the smallest "
                 f"{strata.counts.min()}. Merge rare values, or swap more."
@@ -379,7 +382,7 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
         size = request.max_block
         size = max(LARGEST_BLOCK, 10 * smallest) if isinstance(size, str) else size
         if size < smallest:
-            raise ValueError(
+            raise SdcValueError(
                 f"max_block must be at least {smallest}, so that a block has a partner for every "
                 f"value, received {size}."
             )

@@ -13,6 +13,7 @@ from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.strata import StrataRule
+from sdc_dask.errors import SdcValueError
 from sdc_dask.masking.methods import METHODS
 from sdc_dask.masking.projections import AGGREGATIONS, aggregate
 
@@ -72,12 +73,12 @@ def microaggregation_request(
     if isinstance(blocking, str) and blocking == "auto":
         blocking = None if METHODS[method].ordered else "tree"
     if not keep_order and blocking is None and METHODS[method].ordered:
-        raise ValueError(
+        raise SdcValueError(
             "keep_order=False leaves rows at their blocks, and there are none: use "
             "keep_order=True, or name a blocking."
         )
     if not keep_order and len(groups) > 1:
-        raise ValueError(
+        raise SdcValueError(
             f"keep_order=False takes one group of columns, received {len(groups)}: rows cannot be "
             "in the order of several groups' blocks. Use keep_order=True."
         )
@@ -97,7 +98,7 @@ def microaggregation_request(
         _check_reuse(blocking, request)
     elif blocking is None:
         if max_block != "auto":
-            raise ValueError(
+            raise SdcValueError(
                 "max_block has no meaning without blocks: leave it out, or name a blocking."
             )
     else:
@@ -113,14 +114,14 @@ def _parameters(
     for name, each in given.items():
         if each is not None and name != takes:
             users = [user for user, other in METHODS.items() if other.takes == name]
-            raise ValueError(
+            raise SdcValueError(
                 f"{name} has no meaning with method={method!r}: leave it out. It belongs to "
                 f"{', '.join(map(repr, users))}."
             )
     widest = max(groups, key=len)
     if method == "optimal" and len(widest) > 1:
         others = [name for name in METHODS if name != "optimal"]
-        raise ValueError(
+        raise SdcValueError(
             f"method='optimal' masks one column at a time, received a group of {len(widest)}: pass "
             "columns=[['a'], ['b'], ...], or use a method for several columns: "
             f"{', '.join(map(repr, others))}."
@@ -129,7 +130,7 @@ def _parameters(
         return ()
     value: Any = default if given[takes] is None else given[takes]
     if value is None:
-        raise ValueError(f"method={method!r} needs {takes}=: name it.")
+        raise SdcValueError(f"method={method!r} needs {takes}=: name it.")
     if takes == "gain":
         return (arguments.number(value, "gain", 0.0),)
     pair = isinstance(value, tuple) and len(value) == 2
@@ -144,19 +145,19 @@ def _parameters(
 
 def _check_reuse(blocks: Blocks, request: Request) -> None:
     if len(request.groups) > 1 or request.groups[0] != blocks.columns:
-        raise ValueError(
+        raise SdcValueError(
             "blocking= has blocks of other columns: pass the columns that the blocks were made "
             "of, in that order, as one group."
         )
     if request.max_block != "auto":
-        raise ValueError("max_block has no meaning with blocks that are made: leave it out.")
+        raise SdcValueError("max_block has no meaning with blocks that are made: leave it out.")
     if request.k > blocks.k:
-        raise ValueError(
+        raise SdcValueError(
             f"the blocks were made for k={blocks.k}, received k={request.k}: make them again with "
             "this k."
         )
     if request.rules()[0] != blocks.strata.rule:
-        raise ValueError(
+        raise SdcValueError(
             "`by` and `missing` must be those that the blocks were made with: pass the same, or "
             "make the blocks again."
         )

@@ -8,7 +8,6 @@ import shutil
 import sys
 import time
 import uuid
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,14 @@ from sdc_dask import arguments
 from sdc_dask.aggregation import Measure
 from sdc_dask.engine.classes import lazy_class_sizes
 from sdc_dask.engine.frames import merge_tree
+from sdc_dask.errors import (
+    SdcFileExistsError,
+    SdcFileNotFoundError,
+    SdcRuntimeError,
+    SdcTypeError,
+    SdcValueError,
+    warn,
+)
 from sdc_dask.masking import microaggregation as ma
 from sdc_dask.masking.request import Request, microaggregation_request
 from sdc_dask.release.progress import compute, say
@@ -126,7 +133,7 @@ def protect(
     )
     both = [name for name in dropped if name in request.columns]
     if both:
-        raise ValueError(
+        raise SdcValueError(
             f"drop names columns that are masked: {', '.join(both)}. A column is masked or dropped."
         )
     groups = [[str(name) for name in group] for group in request.groups]
@@ -156,7 +163,7 @@ def protect(
 def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
     """Return the names in a list or a list of lists; the request checks the rest."""
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise TypeError(
+        raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}."
         )
@@ -169,20 +176,22 @@ def _named(columns: Any, everything: pd.DataFrame) -> list[str]:
 def _check_paths(source: Path, target: Path, replace: bool) -> None:
     inner, outer = target.resolve(), source.resolve()
     if inner == outer or outer in inner.parents:
-        raise ValueError(
+        raise SdcValueError(
             f"target {str(target)!r} is the source or lies inside it: choose another directory."
         )
     if inner in outer.parents:
-        raise ValueError(
+        raise SdcValueError(
             f"source {str(source)!r} lies inside the target: choose another target directory."
         )
     if os.path.lexists(target) and not replace:
-        raise FileExistsError(
+        raise SdcFileExistsError(
             f"target {str(target)!r} exists: choose another name, or replace it with replace=True "
             "(--replace on the command line)."
         )
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the directory of target {str(target)!r} does not exist: make it.")
+        raise SdcFileNotFoundError(
+            f"the directory of target {str(target)!r} does not exist: make it."
+        )
 
 
 def _check_files(source: Source, target: Path) -> None:
@@ -191,7 +200,7 @@ def _check_files(source: Source, target: Path) -> None:
         file.path for file in source.files if target.resolve() in Path(file.path).resolve().parents
     ]
     if inside:
-        raise ValueError(
+        raise SdcValueError(
             f"{len(inside)} files of the source are links into the target, the first is "
             f"{inside[0]!r}: choose another target directory."
         )
@@ -235,10 +244,7 @@ def _finish(parent: int, old: Path) -> None:
         if os.path.lexists(old):
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
     except OSError as error:
-        warnings.warn(
-            f"cleaning up failed ({type(error).__name__}); remove {str(old)!r} if it is there.",
-            stacklevel=2,
-        )
+        warn(f"cleaning up failed ({type(error).__name__}); remove {str(old)!r} if it is there.")
     finally:
         os.close(parent)
 
@@ -300,14 +306,14 @@ def _verify(
         unfinished.unlink()  # by a worker that was lost
     found = {path.name: path.stat().st_size for path in directory.iterdir()}
     if found != {file.name: file.size for file in files}:
-        raise RuntimeError("files in the output are not those that were written and checked.")
+        raise SdcRuntimeError("files in the output are not those that were written and checked.")
     source.check_unchanged()
     rows = sum(file.rows for file in files)
     if rows != source.rows:
-        raise RuntimeError(f"{rows} rows were written of {source.rows} in the source.")
+        raise SdcRuntimeError(f"{rows} rows were written of {source.rows} in the source.")
     for group, each in zip(request.groups, reached, strict=True):
         if each.rows != rows or each.k_min < request.k:
-            raise RuntimeError(
+            raise SdcRuntimeError(
                 f"the files have a class of {each.k_min} equal records in the columns "
                 f"{', '.join(map(str, group))}, fewer than k={request.k}. Nothing is released."
             )

@@ -13,6 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
+
 # Uncompressed size of a piece: a worker holds it, its copy with new values, and what it re-read.
 PIECE_BYTES = 32 * 2**20
 
@@ -69,7 +71,7 @@ class Source:
         """Raise RuntimeError if files changed, came or went since the source was opened."""
         found = tuple(FileState.of(file) for file in _files(self.path))
         if found != self.files:
-            raise RuntimeError(
+            raise SdcRuntimeError(
                 f"files of source {str(self.path)!r} changed, came or went during the run. "
                 "Nothing is released: run it again when the source is at rest."
             )
@@ -106,10 +108,12 @@ def open_source(path: Path) -> Source:
         ``_`` or ``.`` are passed over, as everywhere.
     """
     if not path.exists():
-        raise FileNotFoundError(f"source {str(path)!r} does not exist.")
+        raise SdcFileNotFoundError(f"source {str(path)!r} does not exist.")
     files = _files(path)
     if not files:
-        raise FileNotFoundError(f"source {str(path)!r} holds no parquet file (*.parquet, *.parq).")
+        raise SdcFileNotFoundError(
+            f"source {str(path)!r} holds no parquet file (*.parquet, *.parq)."
+        )
     states = tuple(FileState.of(file) for file in files)
     schema = None
     pieces: list[Piece] = []
@@ -120,7 +124,7 @@ def open_source(path: Path) -> Source:
         if schema is None:
             schema = own
         elif not own.equals(schema):
-            raise ValueError(
+            raise SdcValueError(
                 f"file {str(file)!r} has another schema than {str(files[0])!r}: all files of a "
                 "source must have the same columns and types. Rewrite it, or protect it alone."
             )
@@ -128,7 +132,7 @@ def open_source(path: Path) -> Source:
     assert schema is not None
     double = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if double:
-        raise ValueError(f"column names occur more than once: {', '.join(double)}. Rename them.")
+        raise SdcValueError(f"column names occur more than once: {', '.join(double)}. Rename them.")
     return Source(path, schema, tuple(pieces), states)
 
 
@@ -141,7 +145,7 @@ def _files(directory: Path) -> list[Path]:
         if file.is_dir() or any(part.startswith(("_", ".")) for part in parts):
             continue
         if any("=" in part for part in parts[:-1]):
-            raise ValueError(
+            raise SdcValueError(
                 f"source {str(directory)!r} is partitioned by directories (name=value), whose "
                 "columns are not in the files. Write it without partitioning first."
             )
@@ -156,7 +160,7 @@ def _named_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(
+        raise SdcValueError(
             f"file {path!r} cannot be read as parquet ({type(error).__name__}): it is truncated, "
             "corrupt or of another kind."
         ) from None

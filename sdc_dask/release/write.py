@@ -19,6 +19,7 @@ from sdc_dask.engine.classes import partition_classes
 from sdc_dask.engine.columns import narrow, to_float
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.strata import comparable
+from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.utility.sse import Sums, sum_differences
@@ -155,10 +156,12 @@ def _check(path: str, name: str, meant: pa.Table, original: pa.Table, layout: La
     with pq.ParquetFile(path) as file:
         found = file.read(use_threads=False)
     if not found.schema.equals(meant.schema) or found.num_rows != meant.num_rows:
-        raise RuntimeError(f"file {name!r} has other columns or rows than meant.")
+        raise SdcRuntimeError(f"file {name!r} has other columns or rows than meant.")
     for column in meant.column_names:
         if not _same(found.column(column), meant.column(column)):
-            raise RuntimeError(f"column {column!r} of file {name!r} was not read back as written.")
+            raise SdcRuntimeError(
+                f"column {column!r} of file {name!r} was not read back as written."
+            )
     masked = layout.masked
     frame = to_pandas(found, masked, list(layout.by))
     for column in layout.by:
@@ -196,7 +199,7 @@ def _has_floats(kind: pa.DataType) -> bool:
 def _bare(field: pa.Field) -> pa.Field:
     """Return a field without metadata, which may hold anything."""
     if _has_inner_categories(field.type):
-        raise ValueError(
+        raise SdcValueError(
             f"column {field.name!r} has categories in lists or structs: those that no record "
             "has would be released with it. Drop it, or write its values as plain texts first."
         )

@@ -15,6 +15,7 @@ from sdc_dask.engine.classes import (
     partition_classes,
 )
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.results import Result
 
@@ -50,7 +51,7 @@ def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:
     """Summarize the sizes of classes."""
     rows = int((sizes.sizes * sizes.classes).sum())
     if rows == 0:
-        raise ValueError("the frame has no records: there are no classes to count.")
+        raise SdcValueError("the frame has no records: there are no classes to count.")
     classes = int(sizes.classes.sum())
     below = None if k is None else int(sizes.classes[sizes.sizes < k].sum())
     return Anonymity(rows, classes, int(sizes.sizes.min()), rows / classes, k, below)

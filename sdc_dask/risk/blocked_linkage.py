@@ -27,6 +27,7 @@ from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.route import route, routed_frame, sorted_by_key
 from sdc_dask.engine.scan import NOT_THE_SAME, scan
 from sdc_dask.engine.strata import StrataRule
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.boxes import BoxTree, box_tree, reaches_others
 from sdc_dask.kernels.neighbours import count_ties, distinct, search_tree, squared_distances
 from sdc_dask.risk.linkage import check_values, count_links
@@ -95,7 +96,7 @@ def link_in_blocks(
     links = map_partitions([parts], _link, placement.row_ids.bits, space.weight, regions)
     result: BlockedLinks = dask.compute(merge_tree(links, _merge))[0]
     if sum(result.possible.values()) != found.n:
-        raise RuntimeError(f"records were lost on their way to the blocks. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"records were lost on their way to the blocks. {NOT_THE_SAME}")
     return result
 
 
@@ -136,7 +137,9 @@ def _depart(
     blocks = placement.blocks
     leaf = blocks.locator.leaf_of(new, np.zeros(len(new), np.int64))
     if ((new < blocks.leaves.low[leaf]) | (new > blocks.leaves.high[leaf])).any():
-        raise RuntimeError(f"masked records are outside the bounds of their leaves. {NOT_THE_SAME}")
+        raise SdcRuntimeError(
+            f"masked records are outside the bounds of their leaves. {NOT_THE_SAME}"
+        )
     return routed_frame(key, np.hstack(space.pairs(old, new, columns)))
 
 
@@ -156,7 +159,7 @@ def _link(
     possible = np.empty(len(block), np.int64)
     begins = np.flatnonzero(np.diff(block, prepend=-1))
     if not np.array_equal(np.diff(begins, append=len(block)), regions.counts[block[begins]]):
-        raise RuntimeError(f"blocks have other records than were counted. {NOT_THE_SAME}")
+        raise SdcRuntimeError(f"blocks have other records than were counted. {NOT_THE_SAME}")
     for begin, end in itertools.pairwise([*begins.tolist(), len(block)]):
         tree = search_tree(distinct(new[begin:end]), weight)
         possible[begin:end] = count_ties(tree, old[begin:end], squares[begin:end], weight)

@@ -13,6 +13,7 @@ from typing import Any
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
+from sdc_dask.errors import SdcTypeError
 from sdc_dask.results import Result
 from sdc_dask.risk.distance_linkage import distance_linkage
 from sdc_dask.risk.interval import interval_disclosure
@@ -54,12 +55,12 @@ def linkage(
 ) -> Linkage:
     """Link records by one kind of attack, and average over the sets of columns that are known."""
     if isinstance(attack, (list, tuple)):
-        raise TypeError(f"attack must be one of {', '.join(map(repr, ATTACKS))}: pass columns=.")
+        raise SdcTypeError(f"attack must be one of {', '.join(map(repr, ATTACKS))}: pass columns=.")
     link = ATTACKS[arguments.one_of(attack, "attack", ATTACKS)]
     valid = [name for name, each in signature(link).parameters.items() if each.kind == _NAMED]
     unknown = [name for name in options if name not in valid]
     if unknown:
-        raise TypeError(
+        raise SdcTypeError(
             f"attack={attack!r} takes no {', '.join(unknown)}: its options are {', '.join(valid)}."
         )
     sets = known_columns(list(columns), list(columns) if known is None else known, groups)

@@ -19,6 +19,7 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions, map_reduce, merge_tree
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
 from sdc_dask.engine.scan import scan
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.neighbours import (
     Records,
     SearchTree,
@@ -148,7 +149,7 @@ def distance_linkage(
     frames = pair_frames(original, masked, names)
     found = scan(frames[0], names, [])
     if found.n == 0:
-        raise ValueError("the frames have no records: there is nothing to link.")
+        raise SdcValueError("the frames have no records: there is nothing to link.")
     check_values(found, "original")
     space = space_of(frames[0], names, found, distance, standardize)
     attack = f"{distance} distance"
@@ -182,7 +183,7 @@ def _check_arguments(
 ) -> None:
     arguments.one_of(distance, "distance", ["euclidean", "mahalanobis"])
     if not arguments.flag(standardize, "standardize") and distance == "mahalanobis":
-        raise ValueError(
+        raise SdcValueError(
             "standardize has no meaning with distance='mahalanobis', which does not depend on "
             "units: leave it out."
         )
@@ -191,12 +192,12 @@ def _check_arguments(
         arguments.whole_number(sample, "sample", 1)
         arguments.entropy(random_state)
         if assignment:
-            raise ValueError(
+            raise SdcValueError(
                 "sample has no meaning with assignment=True, which links all records: leave one "
                 "of them out."
             )
     elif random_state is not None:
-        raise ValueError(
+        raise SdcValueError(
             "random_state has a meaning with sample alone: nothing is drawn if all records are "
             "tried."
         )
@@ -207,15 +208,15 @@ def _block_size(blocking: Any, max_block: Any, distance: str, sample: Any, assig
     arguments.one_of(blocking, "blocking", ["tree", None])
     if blocking is None:
         if not isinstance(max_block, str) or max_block != "auto":
-            raise ValueError(
+            raise SdcValueError(
                 "max_block has no meaning without blocks: leave it out, or pass blocking='tree'."
             )
     elif sample is not None or assignment:
-        raise ValueError(
+        raise SdcValueError(
             "blocking='tree' tries all records: leave out sample and assignment, or leave it out."
         )
     elif distance != "euclidean":
-        raise ValueError(
+        raise SdcValueError(
             "blocking='tree' has bounds for the Euclidean distance alone: leave it out, or use "
             "distance='euclidean'."
         )
@@ -253,7 +254,7 @@ def _merge_records(parts: list[Records]) -> Records:
     if len(parts) > 1:
         merged = distinct(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     if merged.points.size > MOST_VALUES:
-        raise ValueError(
+        raise SdcValueError(
             f"there are more than {MOST_VALUES // merged.points.shape[1]:,} different masked "
             "records, too many to hold in the memory of every worker: pass sample=10_000 to try a "
             "random sample of the original records against all masked ones, or blocking='tree' for "
@@ -349,7 +350,7 @@ def _merge_ties(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _assigned(frames: Frames, columns: Columns, space: Space, n: int) -> Counter[int]:
     """Link every record to another one, at the smallest sum of squared distances."""
     if n > MOST_ASSIGNED:
-        raise ValueError(
+        raise SdcValueError(
             f"assignment=True is for {MOST_ASSIGNED:,} records at most, received {n:,}: its time "
             "grows with the cube of their number. Leave it out, or link some of the records."
         )

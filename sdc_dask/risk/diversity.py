@@ -31,6 +31,7 @@ from sdc_dask.engine.classes import ClassSizes, cell_bits, merge_sizes
 from sdc_dask.engine.columns import is_numeric
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions, merge_tree
 from sdc_dask.engine.sort_keys import sort_keys
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, merge_classes, record_keys
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity, of_sizes
@@ -189,12 +190,12 @@ def attribute_disclosure(
     secret = _existing(meta, confidential, "confidential", "the columns that must not be learned")
     both = [name for name in secret if name in known]
     if both:
-        raise ValueError(
+        raise SdcValueError(
             f"columns and confidential share columns: {', '.join(map(repr, both))}. A column is "
             "known to an intruder, or it is confidential."
         )
     if len(set(secret)) < len(secret):
-        raise ValueError(
+        raise SdcValueError(
             f"confidential names columns more than once: {', '.join(map(repr, secret))}."
         )
     if k is not None:
@@ -219,7 +220,7 @@ def attribute_disclosure(
 def _existing(meta: pd.DataFrame, value: Any, name: str, what: str) -> tuple[Hashable, ...]:
     names = arguments.name_list(value, name)
     if not names:
-        raise ValueError(f"{name} is empty: name {what}.")
+        raise SdcValueError(f"{name} is empty: name {what}.")
     arguments.existing(meta, names, name)
     return names
 
@@ -255,7 +256,7 @@ class _Confidential(NamedTuple):
             missing = column.isna().to_numpy(np.bool_)
         present = column[~missing]
         if len(present) and _kind(column.dtype) != self.kind:
-            raise TypeError(
+            raise SdcTypeError(
                 f"column {self.name!r} has dtype {column.dtype} in some partitions, and "
                 f"{self.dtype} in the frame: cast it with astype first."
             )
@@ -291,7 +292,7 @@ def _words(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         return cell_bits(column)
     except TypeError:
         # The original text may show a value.
-        raise TypeError(
+        raise SdcTypeError(
             f"column {column.name!r} holds values that cannot be compared, such as lists: name "
             "columns of texts, numbers, dates or categories."
         ) from None
@@ -580,7 +581,7 @@ def _summarize(
         buckets, values, extents, secret, strict=True
     ):
         if rows == 0:
-            raise ValueError("the frame has no records: there are no classes to count.")
+            raise SdcValueError("the frame has no records: there are no classes to count.")
         table = _task(_in_table)(known)
         if column.kind == "equal":
             distances = _equal(pairs, table, rows, different <= MOST_RANKS)

@@ -24,6 +24,7 @@ from dask.delayed import delayed
 from sdc_dask import arguments
 from sdc_dask.engine.classes import class_sizes, lazy_class_sizes, partition_classes
 from sdc_dask.engine.frames import Frame, is_dask, map_partitions
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import PARTITIONS_A_BUCKET, of_sizes
@@ -229,18 +230,18 @@ def _check_groups(
     if not isinstance(groups, (list, tuple)) or not all(
         isinstance(group, (list, pd.Index)) for group in groups
     ):
-        raise TypeError(
+        raise SdcTypeError(
             "groups must be a list of lists of column names, as the columns were masked. For one "
             "group pass a list with one list."
         )
     names = tuple(tuple(group) for group in groups)
     if not names or not all(names):
-        raise ValueError("groups is empty or has an empty group: name the columns of each.")
+        raise SdcValueError("groups is empty or has an empty group: name the columns of each.")
     named = [column for group in names for column in group]
     arguments.existing(meta, named, "groups")
     double = sorted({repr(column) for column in named if named.count(column) > 1})
     if double:
-        raise ValueError(
+        raise SdcValueError(
             f"groups name columns more than once: {', '.join(double)}. A column belongs to one "
             "group."
         )

@@ -18,6 +18,7 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
 from sdc_dask.engine.splitters import SAMPLES_A_RANGE, sample_positions
+from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.intervals import (
     Borders,
@@ -121,7 +122,7 @@ def _present(
 def _check_rows(rows: Sequence[int], columns: Sequence[Hashable]) -> None:
     empty = [column for column, count in zip(columns, rows, strict=True) if count == 0]
     if empty:
-        raise ValueError(
+        raise SdcValueError(
             f"columns without any value: {', '.join(map(repr, empty))}. There is nothing to "
             "disclose: leave them out."
         )
@@ -155,7 +156,7 @@ def _out_of_core(
 def _check_same(column: Hashable, now: int, before: int) -> None:
     """Raise RuntimeError if a pass has met other numbers of values than one before."""
     if now != before:
-        raise RuntimeError(
+        raise SdcRuntimeError(
             f"column {column!r} of the masked frame has {now} values, and had {before} when it was "
             "read before: write it, or call persist, and compare that."
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sdc_dask import arguments
 from sdc_dask.engine.scan import Scan
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.results import Result
 
 _Z = 1.959963984540054  # 95% of a normal distribution lie within so many deviations of its mean
@@ -45,7 +46,7 @@ def check_values(found: Scan, which: str) -> None:
             "columns"
         )
     except ValueError as error:
-        raise ValueError(f"the {which} frame has {error}") from None
+        raise SdcValueError(f"the {which} frame has {error}") from None
 
 
 def count_links(ties: NDArray[np.int64]) -> Counter[int]:
@@ -64,7 +65,7 @@ def count_links(ties: NDArray[np.int64]) -> Counter[int]:
     found, records = np.unique(ties, return_counts=True)
     if 0 in found:
         # The masked version of a record is at its own distance, and so is found at least.
-        raise ValueError(
+        raise SdcValueError(
             "the masked frame had other values when it was read again: write it, or call "
             "persist, and compare that."
         )
@@ -177,7 +178,7 @@ def known_columns(
     """
     names = _names(columns, "columns")
     if groups is not None and known != "groups":
-        raise ValueError(
+        raise SdcValueError(
             "groups has a meaning with known='groups' alone: leave it out, or pass that."
         )
     if isinstance(known, str):
@@ -187,7 +188,7 @@ def known_columns(
             return [names[:r] for r in range(1, len(names) + 1)]
         if known == "groups":
             return _first_groups(names, groups)
-        raise ValueError(
+        raise SdcValueError(
             f"known must be 'half', 'all', 'groups' or a list of columns, received {known!r}."
         )
     chosen = _names(known, "known")
@@ -197,27 +198,27 @@ def known_columns(
 
 def _first_groups(names: Names, groups: Sequence[Sequence[Hashable]] | None) -> list[Names]:
     if groups is None:
-        raise ValueError("known='groups' needs groups: a list of lists of columns.")
+        raise SdcValueError("known='groups' needs groups: a list of lists of columns.")
     if not isinstance(groups, (list, tuple)) or not groups:
-        raise TypeError("groups must be a list of lists of columns, with at least one list.")
+        raise SdcTypeError("groups must be a list of lists of columns, with at least one list.")
     each = [_names(group, "a group") for group in groups]
     named = [name for group in each for name in group]
     _check_among(named, names, "groups")
     if len(set(named)) < len(named):
-        raise ValueError("groups name a column more than once. A column belongs to one group.")
+        raise SdcValueError("groups name a column more than once. A column belongs to one group.")
     first = list(accumulate(each))
     return first[1:] or first
 
 
 def _names(value: Any, what: str) -> Names:
     if isinstance(value, str) or not isinstance(value, (list, tuple, pd.Index)):
-        raise TypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
+        raise SdcTypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
     names = tuple(value)
     arguments.check_names(names, what)
     if not names:
-        raise ValueError(f"{what} is empty: name the columns that an intruder knows.")
+        raise SdcValueError(f"{what} is empty: name the columns that an intruder knows.")
     if len(set(names)) < len(names):
-        raise ValueError(f"{what} names a column more than once.")
+        raise SdcValueError(f"{what} names a column more than once.")
     return names
 
 
@@ -225,7 +226,7 @@ def _check_among(chosen: Sequence[Hashable], names: Names, what: str) -> None:
     others = [name for name in chosen if name not in names]
     if others:
         listed = ", ".join(repr(name) for name in others)
-        raise ValueError(
+        raise SdcValueError(
             f"{what} names columns that are not among the masked ones: {listed}. Name them in "
             "columns, too, or leave them out."
         )

@@ -18,7 +18,6 @@ Universitat Autònoma de Barcelona, sections 2.3.2 and 2.5.2.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +30,7 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.engine.scan import ColumnScan, Scan, scan
+from sdc_dask.errors import SdcValueError, warn
 from sdc_dask.kernels.agreement import (
     SMALLEST,
     Index,
@@ -151,7 +151,7 @@ def probabilistic_linkage(
     """
     names = list(arguments.compared_columns(original, masked, columns))
     if len(names) > MOST_COLUMNS:
-        raise ValueError(
+        raise SdcValueError(
             f"a probabilistic attack takes at most {MOST_COLUMNS} columns, received {len(names)}: "
             "d columns agree in 2**d patterns. Name those that an intruder is most likely to know, "
             "in columns= or known=."
@@ -163,16 +163,14 @@ def probabilistic_linkage(
     if sample is not None:
         sample = arguments.whole_number(sample, "sample", 1)
     elif random_state is not None:
-        raise ValueError("random_state has a meaning with sample alone: pass both, or none.")
+        raise SdcValueError("random_state has a meaning with sample alone: pass both, or none.")
     entropy = arguments.entropy(random_state)
     counts = count_patterns(original, masked, names, tolerance, sample, entropy)
     model = fit(counts.total(), counts.n, max_iterations)
     if not model.converged:
-        warnings.warn(
+        warn(
             f"EM did not converge in {max_iterations} steps: weights, and so links, might still "
-            "change. Pass more max_iterations.",
-            UserWarning,
-            stacklevel=4,
+            "change. Pass more max_iterations."
         )
     ranks = model.ranks()
     best, ties = counts.best(ranks)
@@ -369,7 +367,7 @@ class _Attack:
         """Return which rows of a partition are tried."""
         begin, end = self.borders[number], self.borders[number + 1]
         if len(original) != end - begin:
-            raise ValueError(
+            raise SdcValueError(
                 f"partition {number} has other rows than when it was first read: the frame gives "
                 "something else each time it is computed. Write it out, or persist it, first."
             )
@@ -411,10 +409,10 @@ def count_patterns(
     frames = pair_frames(original, masked, columns)
     found = scan(frames[0], columns, [])
     if found.n == 0:
-        raise ValueError("the frames have no records: there is nothing to link.")
+        raise SdcValueError("the frames have no records: there is nothing to link.")
     check_values(found, "original")
     if tolerance and sample is None and found.n > MOST_RECORDS:
-        raise ValueError(
+        raise SdcValueError(
             f"with a tolerance every pair of records is compared, and {found.n} records are more "
             f"than {MOST_RECORDS}. Pass a sample, for example sample=1000, or tolerance=0."
         )

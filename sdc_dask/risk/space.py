@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.scan import Scan
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.neighbours import whiten
 
@@ -49,7 +50,7 @@ class Space:
                 (int(np.isinf(values[:, j]).sum()), "infinite values"),
             ):
                 if count:
-                    raise ValueError(
+                    raise SdcValueError(
                         f"column {column!r} of the masked frame has {count} {what} in a partition: "
                         "their distance is not a number. Replace them, or drop those records from "
                         "both frames."
@@ -57,7 +58,7 @@ class Space:
         with np.errstate(over="ignore"):
             points = self.points(values)
             if not np.all(np.abs(points * self.weight) < _LARGEST):
-                raise ValueError(
+                raise SdcValueError(
                     "masked values lie so far from the original ones that their distance exceeds "
                     "float64: look for wrong values in the masked frame, or leave columns out."
                 )
@@ -101,7 +102,7 @@ def _cholesky(correlation: Array, columns: Sequence[Hashable]) -> Array:
             factor[i, j] = (correlation[i, j] - product) / factor[j, j]
     if dependent:
         listed = ", ".join(repr(column) for column in dependent)
-        raise ValueError(
+        raise SdcValueError(
             f"columns are linear functions of those before them: {listed}. Their covariance matrix "
             "has no inverse, and there is no Mahalanobis distance: leave them out, or use "
             "distance='euclidean'."

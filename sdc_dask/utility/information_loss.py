@@ -31,6 +31,7 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.moments import CoMoments, co_moments_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
+from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
 from sdc_dask.kernels.differences import (
     CELLS,
     Differences,
@@ -288,21 +289,21 @@ def _merge_sums(parts: list[_Sums]) -> _Sums:
 def _check(moments: CoMoments, formula: _Formula | None) -> None:
     """Raise ValueError if there is nothing to compare."""
     if not moments.n:
-        raise ValueError("the frames have no records: there is nothing to compare.")
+        raise SdcValueError("the frames have no records: there is nothing to compare.")
     empty = [column for column, sums in moments.sums.items() if not sums.n]
     if empty:
-        raise ValueError(f"columns without any value: {_names(empty)}. Leave them out.")
+        raise SdcValueError(f"columns without any value: {_names(empty)}. Leave them out.")
     if formula is None:
         return
     missing = {column: moments.n - moments.sums[column].n for column in (formula[0], *formula[1])}
     if any(missing.values()):
         listed = ", ".join(f"{column!r} ({count})" for column, count in missing.items() if count)
-        raise ValueError(
+        raise SdcValueError(
             f"regression names columns with missing cells: {listed}. Fill or drop them in both "
             "frames, or name other columns."
         )
     if moments.n < len(missing) + 1:
-        raise ValueError(
+        raise SdcValueError(
             f"a regression on {len(missing) - 1} columns needs at least {len(missing) + 1} "
             f"records, received {moments.n}."
         )
@@ -429,9 +430,9 @@ def _parse(regression: Any, columns: Sequence[Hashable]) -> _Formula:
     """Return the columns that a formula names."""
     valid = 'regression must be a formula such as "income ~ age + hours"'
     if not isinstance(regression, str):
-        raise TypeError(f"{valid}, received {type(regression).__name__}.")
+        raise SdcTypeError(f"{valid}, received {type(regression).__name__}.")
     if not re.fullmatch(rf"\s*{_NAME}\s*~\s*{_NAME}(\s*\+\s*{_NAME})*\s*", regression):
-        raise ValueError(
+        raise SdcValueError(
             f"{valid}, received {regression!r}. Put names that are not plain words in backticks."
         )
     names = [name.strip("`") for name in re.findall(_NAME, regression)]
@@ -439,12 +440,12 @@ def _parse(regression: Any, columns: Sequence[Hashable]) -> _Formula:
     by_name.update({column: column for column in columns if isinstance(column, str)})
     unknown = [name for name in names if name not in by_name]
     if unknown:
-        raise KeyError(
+        raise SdcKeyError(
             f"regression names columns that are not compared: {_names(unknown)}. Compared are: "
             f"{_names(columns)}. A formula takes columns as they are, joined by +."
         )
     if len(set(names)) < len(names):
-        raise ValueError(f"regression names a column more than once: {regression!r}.")
+        raise SdcValueError(f"regression names a column more than once: {regression!r}.")
     return by_name[names[0]], tuple(by_name[name] for name in names[1:])
 
 
@@ -510,7 +511,7 @@ def _invert(
         pivot = rows[j][j]  # what the columns before leave of the spread
         if pivot <= _COLLINEAR * matrix[j][j]:
             why = "is constant" if not matrix[j][j] else "follows from those named before it"
-            raise ValueError(
+            raise SdcValueError(
                 f"the regression is not determined: column {predictors[j]!r} of the {frame} frame "
                 f"{why}. Leave it out of the formula."
             )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
+from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.results import Result
 
@@ -61,7 +62,7 @@ def sum_differences(
         present = ~np.isnan(old)
         differing = int((present == np.isnan(new)).sum())
         if differing:
-            raise ValueError(
+            raise SdcValueError(
                 f"column {column!r} has {differing} cells that are missing in one frame and not in "
                 "the other: their difference is not a number. Fill or drop them in both."
             )

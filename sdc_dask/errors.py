@@ -1,0 +1,56 @@
+"""What this package says when something is wrong: errors and warnings that show no data value.
+
+Errors of ours have a common base class, so that their type decides whether their text may be
+printed or logged where the data is confidential. Each is also what a Python user would catch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+
+
+class SdcError(Exception):
+    """Raised on purpose by this package: its text shows no value of the data."""
+
+
+class SdcValueError(SdcError, ValueError):
+    """An argument or a column has values that cannot be used."""
+
+
+class SdcTypeError(SdcError, TypeError):
+    """An argument or a column is of another kind than needed."""
+
+
+class SdcKeyError(SdcError, KeyError):
+    """Names that are not there, such as columns."""
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument, which is for keys, not for sentences.
+        return str(self.args[0]) if self.args else ""
+
+
+class SdcRuntimeError(SdcError, RuntimeError):
+    """Data that changed while it was read, or a check that failed: nothing is released."""
+
+
+class SdcFileExistsError(SdcError, FileExistsError):
+    """There is something at the target."""
+
+
+class SdcFileNotFoundError(SdcError, FileNotFoundError):
+    """There is nothing at the source, or no place for the target."""
+
+
+def warn(text: str) -> None:
+    """Warn at the line of the caller's code that called into this package, however deep we are."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, UserWarning, stacklevel=level - 1)
