@@ -1,8 +1,14 @@
-"""What is different between pandas and Dask frames, in one place."""
+"""What is different between pandas and Dask frames, in one place.
+
+A pandas frame is one partition, and what is done with it is done at once. The partitions of a Dask
+frame are tasks, and what is done with them is more tasks. Everything above is written once, for
+both, with :class:`Calls`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -15,6 +21,7 @@ from dask.utils import parse_bytes
 from distributed import default_client
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
+Task = Any  # what a call returns: a Delayed object, or the result itself
 
 _FAN_IN = 16
 _WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
@@ -41,14 +48,90 @@ def on_cluster() -> bool:
     return True
 
 
-def partitions(frame: dd.DataFrame) -> list[Delayed]:
-    """Return the partitions of a Dask frame, the same ones for every choice of its columns.
+def partitions(frame: Frame) -> list[Task]:
+    """Return the partitions of a frame, the same ones for every choice of its columns.
 
     Dask's optimizer merges the partitions of a file that few columns are read of, so that row
     positions of one pass would not be those of the next. Simplifying alone pushes projections
     and filters into the reading, and merges nothing.
     """
-    return frame.simplify().to_delayed(optimize_graph=False)
+    return frame.simplify().to_delayed(optimize_graph=False) if is_dask(frame) else [frame]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How functions are called: as tasks of a graph if `lazy`, or at once.
+
+    Examples
+    --------
+    >>> call = Calls(lazy=True)
+    >>> call(max, 3, 5)  # doctest: +ELLIPSIS
+    Delayed('max-...')
+    >>> call.compute(call(max, 3, 5)), Calls(lazy=False)(max, 3, 5)
+    (5, 5)
+    """
+
+    lazy: bool
+
+    @classmethod
+    def of(cls, frame: Frame) -> Calls:
+        """Return how functions are called with the partitions of a frame."""
+        return cls(is_dask(frame))
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> Task:
+        """Call a function, which must be importable, with arguments that may be tasks."""
+        return delayed(function, pure=False)(*args) if self.lazy else function(*args)
+
+    def share(self, value: Any) -> Task:
+        """Return an argument that is sent once, not with every task."""
+        return delayed(value, pure=False, traverse=False) if self.lazy else value
+
+    def wait_for(self, task: Task) -> Task:
+        """Return the name of a task, without its graph: that would be copied into what waits.
+
+        Who puts the results together brings the graph along.
+        """
+        return Delayed(task.key, {}) if isinstance(task, Delayed) else task
+
+    def merge(self, partials: list[Task], merge: Callable[[list[Any]], Any]) -> Task:
+        """Merge partial results a few at a time, neighbours first."""
+        level = [self(merge, group) for group in _batches(partials)]
+        while len(level) > 1:
+            level = [self(merge, group) for group in _batches(level)]
+        return level[0]
+
+    def route(self, parts: list[Task], meta: pd.DataFrame, divisions: list[int]) -> list[Task]:
+        """Send rows to partitions by known divisions of their column "key", where they are sorted.
+
+        The key becomes the index. At once there is one partition, whatever the divisions are.
+        """
+        if not self.lazy:
+            (part,) = parts
+            return [part.set_index("key").sort_index()]
+        method = "p2p" if on_cluster() else "tasks"
+        routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+        return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
+
+    def compute(self, task: Task) -> Any:
+        """Return the result of a task."""
+        if not self.lazy:
+            return task
+        # Arguments of some megabytes go into the graph, and so outlive workers: no reason to warn.
+        limit = max(parse_bytes(dask.config.get(_WARN_ABOVE, "10MB")), 100_000_000)
+        with dask.config.set({_WARN_ABOVE: limit}):
+            return dask.compute(task)[0]
+
+    def persist(self, task: Task) -> Task:
+        """Begin to compute a task, and leave the result where it is computed."""
+        return dask.persist(task)[0] if self.lazy else task
+
+
+def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:
+    """Call ``chunk(*partitions, number, *args)`` for every partition, side by side for several."""
+    call = Calls.of(frames[0])
+    shared = [call.share(arg) for arg in args]
+    parts = zip(*(partitions(frame) for frame in frames), strict=True)
+    return [call(chunk, *part, number, *shared) for number, part in enumerate(parts)]
 
 
 def map_reduce(
@@ -65,7 +148,7 @@ def map_reduce(
         One frame, or several with the same number of partitions that are walked side by side.
         Project them to the columns that are needed.
     chunk : callable
-        ``chunk(partition, number, *args)``, or with one partition a frame if there are several.
+        ``chunk(partition, number, *args)``, or with one partition per frame if there are several.
         An importable function of pandas frames.
     merge : callable
         From a list of partial results to one of the same kind.
@@ -78,20 +161,8 @@ def map_reduce(
         What `merge` returns, computed.
     """
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
-    if not is_dask(several[0]):
-        return merge([chunk(*several, 0, *args)])
-    # Arguments of some megabytes go into the graph, and so outlive workers: no reason to warn.
-    limit = max(parse_bytes(dask.config.get(_WARN_ABOVE, "10MB")), 100_000_000)
-    with dask.config.set({_WARN_ABOVE: limit}):
-        return dask.compute(merge_tree(map_partitions(several, chunk, *args), merge))[0]
-
-
-def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Delayed]:
-    """Return one Delayed object a partition: ``chunk(*partitions, number, *args)``."""
-    shared = [delayed(arg, pure=False, traverse=False) for arg in args]
-    task = delayed(chunk, pure=False)
-    parts = zip(*(partitions(frame) for frame in frames), strict=True)
-    return [task(*part, number, *shared) for number, part in enumerate(parts)]
+    call = Calls.of(several[0])
+    return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
 
 
 def depart_after(
