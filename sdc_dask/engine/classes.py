@@ -27,11 +27,18 @@ class ClassSizes:
 
 def partition_classes(part: pd.DataFrame, columns: Sequence[Hashable]) -> ClassCounts:
     """Count the classes of equal records of one partition. Numbers are compared by bits."""
+    return count_keys(*class_keys(part, columns))
+
+
+def class_keys(
+    part: pd.DataFrame, columns: Sequence[Hashable]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return two words for every record, equal for records that are equal in some columns."""
     first = np.empty((len(part), len(columns)), np.uint64)
     second = np.empty_like(first)
     for j, column in enumerate(columns):
         first[:, j], second[:, j] = cell_bits(part[column])
-    return count_keys(*record_keys(first, second))
+    return record_keys(first, second)
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:

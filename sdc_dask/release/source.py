@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
@@ -29,12 +31,35 @@ class Piece:
     row_groups: tuple[int, ...]
     rows: int
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read columns as an Arrow table; all of them by default."""
+    def read(self, columns: Sequence[str] | None = None, *, by: Sequence[str]) -> pa.Table:
+        """Read columns as an Arrow table, in canonical form; all of them by default.
+
+        Zero has no sign, and a number that is none has one pattern of bits: both could mark a
+        record. In the columns of `by`, which are compared, it is a missing cell. Floats within
+        lists and structs stay as they are.
+        """
         with _named_errors(self.path), pq.ParquetFile(self.path) as file:
-            return file.read_row_groups(
+            table = file.read_row_groups(
                 list(self.row_groups), columns=columns, use_threads=False, use_pandas_metadata=False
             )
+        for position, field in enumerate(table.schema):
+            if pa.types.is_floating(field.type):
+                column = _canonical(table.column(position), as_missing=field.name in by)
+                table = table.set_column(position, field, column)
+        return table
+
+    def check_texts(self, table: pa.Table, columns: Sequence[str]) -> None:
+        """Raise ValueError if texts that are compared are not UTF-8."""
+        for name in columns:
+            try:
+                table.column(name).validate(full=True)
+            except pa.ArrowInvalid:
+                # The original text, or a later one, may show a value.
+                raise SdcValueError(
+                    f"column {name!r} of file {self.path!r} holds texts that are not UTF-8 or "
+                    "other invalid values, which cannot be compared: write it anew as valid texts, "
+                    "or as binary, or leave it out."
+                ) from None
 
 
 @dataclass(frozen=True)
@@ -98,6 +123,21 @@ class Source:
         )
 
 
+def _canonical(column: pa.ChunkedArray, *, as_missing: bool) -> pa.ChunkedArray:
+    """Return floats without negative zeros, with one NaN or none."""
+    column = pc.add(column, pa.scalar(0, column.type))
+    odd = pc.is_nan(column)
+    if pc.any(odd).as_py():
+        one = pa.scalar(None if as_missing else math.nan, column.type)
+        column = pc.if_else(odd, one, column)
+    return column
+
+
+def is_parquet(file: Path) -> bool:
+    """Whether a file's name is that of a parquet file."""
+    return file.suffix in (".parquet", ".parq")
+
+
 def open_source(path: Path) -> Source:
     """Look at the files of a source: their schemas and row groups, no data.
 
@@ -149,7 +189,7 @@ def _files(directory: Path) -> list[Path]:
                 f"source {str(directory)!r} is partitioned by directories (name=value), whose "
                 "columns are not in the files. Write it without partitioning first."
             )
-        if file.suffix in (".parquet", ".parq"):
+        if is_parquet(file):
             files.append(file)
     return files
 
@@ -184,7 +224,9 @@ def _pieces(file: Path, metadata: pq.FileMetaData) -> list[Piece]:
 
 
 def _read_frame(piece: Piece, numbers: list[str], others: list[str]) -> pd.DataFrame:
-    return to_pandas(piece.read([*numbers, *others]), numbers, others)
+    table = piece.read([*numbers, *others], by=others)
+    piece.check_texts(table, [*numbers, *others])
+    return to_pandas(table, numbers, others)
 
 
 def to_pandas(table: pa.Table, numbers: list[str], others: list[str]) -> pd.DataFrame:
