@@ -37,12 +37,12 @@ import pandas as pd
 from common import parser, save, show, timed
 from end_to_end import move, watched
 from numpy.typing import NDArray
-from sdc_dask.masking.methods import METHODS
 
 from sdc_dask import grouping
 from sdc_dask.aggregation import power, sigmoid, threshold
 from sdc_dask.datasets import uniform
 from sdc_dask.kernels.ordered import ordered
+from sdc_dask.masking.microaggregation import METHODS
 from sdc_dask.release.cluster import local_cluster
 
 Array = NDArray[np.float64]

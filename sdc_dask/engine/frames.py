@@ -126,6 +126,13 @@ class Calls:
         return dask.persist(task)[0] if self.lazy else task
 
 
+def frame_of(
+    read: Callable[..., pd.DataFrame], pieces: Sequence[Any], meta: pd.DataFrame, *args: Any
+) -> dd.DataFrame:
+    """Return a Dask frame with a partition ``read(piece, *args)`` for each piece."""
+    return dd.from_map(read, pieces, args=args, meta=meta, enforce_metadata=False)
+
+
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:
     """Call ``chunk(*partitions, number, *args)`` for every partition, side by side for several."""
     call = Calls.of(frames[0])

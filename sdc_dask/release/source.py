@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sdc_dask.engine.frames import Frame, frame_of
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
 
 # Uncompressed size of a piece: a worker holds it, its copy with new values, and what it re-read.
@@ -106,21 +106,14 @@ class Source:
         """Columns in which pandas or Dask stored an index that has no name: row numbers."""
         return [name for name in self.schema.names if _UNNAMED_INDEX.fullmatch(name)]
 
-    def frame(self, numbers: Sequence[str], others: Sequence[str]) -> dd.DataFrame:
+    def frame(self, numbers: Sequence[str], others: Sequence[str]) -> Frame:
         """Return a lazy frame of some columns, one partition a piece.
 
         Columns keep their Arrow types, so that integers with missing cells stay integers; of
         categories there are the values.
         """
         meta = to_pandas(self.schema.empty_table(), list(numbers), list(others))
-        return dd.from_map(
-            _read_frame,
-            self.pieces,
-            numbers=list(numbers),
-            others=list(others),
-            meta=meta,
-            enforce_metadata=False,
-        )
+        return frame_of(_read_frame, self.pieces, meta, list(numbers), list(others))
 
 
 def _canonical(column: pa.ChunkedArray, *, as_missing: bool) -> pa.ChunkedArray:
