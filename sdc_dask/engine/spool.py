@@ -28,11 +28,15 @@ class SpoolFile:
     """Row ids and values of one masked partition, the rows of each home partition together."""
 
     path: str
-    begins: NDArray[np.int64]  # by home partition, and one more: its rows in the file
+    homes: NDArray[np.int64]  # numbers of the home partitions that have rows here, ascending
+    ends: NDArray[np.int64]  # by these: where their rows end in the file
 
     def read(self, number: int) -> pa.Table:
         """Read the row ids and values of a home partition, and nothing else."""
-        begin, end = int(self.begins[number]), int(self.begins[number + 1])
+        place = int(np.searchsorted(self.homes, number))
+        begin = int(self.ends[place - 1]) if place else 0
+        here = place < len(self.homes) and self.homes[place] == number
+        end = int(self.ends[place]) if here else begin
         with pa.memory_map(self.path) as file:
             batch = pa.ipc.open_file(file).get_batch(0)
         return pa.Table.from_batches([batch.slice(begin, end - begin)])
@@ -76,13 +80,13 @@ class WriteSpool:
 
     directory: str
     row_ids: RowIds
-    homes: int
 
     def __call__(self, rows: NDArray[np.int64], values: Values, number: int) -> SpoolFile:
         """Write one file, and say where the rows of each home partition are in it."""
         home = self.row_ids.partition(rows)
         # Sorting is by radix where keys have 16 bits.
-        order = np.argsort(home.astype(np.uint16) if self.homes <= 2**16 else home, kind="stable")
+        few = home.max(initial=0) < 2**16
+        order = np.argsort(home.astype(np.uint16) if few else home, kind="stable")
         frame = routed_frame(rows, values).take(order)
         batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
         path = os.path.join(self.directory, f"{number:06d}")
@@ -91,4 +95,5 @@ class WriteSpool:
         with pa.OSFile(unfinished, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
             writer.write_batch(batch)
         os.replace(unfinished, path)
-        return SpoolFile(path, np.append(0, np.cumsum(np.bincount(home, minlength=self.homes))))
+        homes, counts = np.unique(home, return_counts=True)
+        return SpoolFile(path, homes, np.cumsum(counts))

@@ -148,8 +148,7 @@ def travel_home(frame: Frame, step: Step, after: Task = None) -> Trip:
 def travel_to_files(frame: Frame, step: Step, directory: str, after: Task = None) -> Trip:
     """Mask the columns of a step, and spool the values into a directory that all workers reach."""
     call, row_ids = Calls.of(frame), step.destinations.row_ids
-    homes = len(partitions(frame[step.destinations.needed()]))
-    masked, checksums = masked_values(frame, step, WriteSpool(directory, row_ids, homes), after)
+    masked, checksums = masked_values(frame, step, WriteSpool(directory, row_ids), after)
     spool = call(gather_spool, masked, row_ids)
     return Trip(step, spool, checksums, spool)
 
