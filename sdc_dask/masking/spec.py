@@ -14,12 +14,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from sdc_dask import aggregation, arguments
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
+_NAMES = ("columns", "by")  # fields that name columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
     family.__name__: family
@@ -209,9 +212,10 @@ def _plain(value: Any, name: str) -> Any:
             f"{name} holds blocks that were made of data, which cannot be written: name a method, "
             "such as 'tree'."
         )
-    if isinstance(value, arguments.ColumnSets) and len(value) == 1:
-        return _plain(value[0], name)
-    if isinstance(value, tuple):
+    if isinstance(value, arguments.ColumnSets):
+        sets = [_plain(each, name) for each in value]
+        return sets[0] if len(sets) == 1 else sets
+    if isinstance(value, tuple) and not (name in _NAMES and any(map(_is_tuple, value))):
         return [_plain(each, name) for each in value]
     for family, made in _FAMILIES.items():
         if isinstance(value, made):
@@ -220,6 +224,8 @@ def _plain(value: Any, name: str) -> Any:
         return "none"
     if isinstance(value, float) and math.isinf(value):
         return "inf"
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, (str, bool, int, float)):
         return value
     raise SdcTypeError(
@@ -228,9 +234,13 @@ def _plain(value: Any, name: str) -> Any:
     )
 
 
+def _is_tuple(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
 def _read(value: Any, name: str) -> Any:
     """Return a value from what :func:`_plain` made of it."""
-    if name in ("columns", "by"):
+    if name in _NAMES:
         return value  # names, whatever they are
     if isinstance(value, Mapping):
         if len(value) != 1 or next(iter(value)) not in _FAMILIES:
