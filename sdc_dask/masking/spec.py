@@ -121,7 +121,7 @@ class Spec(ABC):
             if value != (() if each.name == "by" else each.default):
                 if each.name == "by" and len(value) == 1:
                     (value,) = value
-                shown.append(f"{each.name}={_code(value)}")
+                shown.append(f"{each.name}={_code(value, each.name)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,13 +193,13 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) or value is None else type(value).__name__
 
 
-def _code(value: Any) -> str:
+def _code(value: Any, name: str) -> str:
     """Return code that makes a value."""
     if isinstance(value, arguments.ColumnSets):
         lists = [list(each) for each in value]
         return repr(lists[0] if len(lists) == 1 else lists)
-    if isinstance(value, tuple) and not any(map(callable, value)):
-        return repr(list(value))
+    if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
+        return repr(list(value))  # a tuple is a pair of measures
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)
