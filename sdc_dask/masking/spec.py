@@ -119,7 +119,7 @@ class Spec(ABC):
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
             if value != (() if each.name == "by" else each.default):
-                if each.name == "by" and len(value) == 1:
+                if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -186,7 +186,7 @@ class Spec(ABC):
 def nearest(name: Any, known: Sequence[str] | Mapping[str, Any]) -> str:
     """Return a question that names the nearest of the names that there are, if any is near."""
     found = difflib.get_close_matches(str(name), list(known), n=1)
-    return f": did you mean {found[0]!r}?" if found else ""
+    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def _shown(value: Any) -> str:
