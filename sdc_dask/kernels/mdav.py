@@ -46,7 +46,10 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     from the centroid, and the rest is the last group. Ties go to the lowest row.
 
     Source: J. Domingo-Ferrer and V. Torra, "Ordinal, continuous and heterogeneous k-anonymity
-    through microaggregation", Data Mining and Knowledge Discovery 11(2), 2005 (MDAV-generic).
+    through microaggregation", Data Mining and Knowledge Discovery 11(2):195-212, 2005, where it is
+    called MDAV-generic. It goes back to the multivariate fixed-size method of J. Domingo-Ferrer
+    and J. M. Mateo-Sanz, "Practical data-oriented microaggregation for statistical disclosure
+    control", IEEE Transactions on Knowledge and Data Engineering 14(1):189-201, 2002.
 
     Examples
     --------
