@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
     build_tree,
     distances_to,
@@ -18,7 +19,6 @@ from sdc_dask.kernels.live_index import (
     nearest_in_tree,
     nearest_scanned,
     remove_from_tree,
-    unrolled,
 )
 
 
@@ -171,7 +171,7 @@ def _mdav_indexed(points, k, dims):
                 remove_from_tree(dims, tree, row)
             left -= k
             label += 1
-    for node in range(tree.first_leaf, len(tree.start)):
-        for i in range(tree.start[node], tree.stop[node]):
+    for leaf in range(len(tree.stop)):
+        for i in range(tree.start[leaf], tree.stop[leaf]):
             labels[tree.row[i]] = label
     return labels

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
     build_tree,
     distances_to,
@@ -17,7 +18,6 @@ from sdc_dask.kernels.live_index import (
     nearest_one_in_tree,
     nearest_scanned,
     remove_from_tree,
-    unrolled,
 )
 
 
