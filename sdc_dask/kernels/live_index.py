@@ -216,6 +216,16 @@ def remove_from_tree(dims, tree, row):
 
 
 @jit
+def _distance(dims, tree, i, query):
+    """Return the squared distance from `query` to the record in slot i."""
+    distance = 0.0
+    for j in range(width(dims, query)):
+        gap = tree.point[i, j] - query[j]
+        distance += gap * gap
+    return distance
+
+
+@jit
 def _nearest_bound(dims, tree, node, query):
     """Squared distance from `query` to the box: no live record of the node is nearer.
 
@@ -253,9 +263,8 @@ def _farthest_bound(dims, tree, node, query, query_square):
 @jit
 def farthest_in_tree(dims, tree, query):
     """Row of the live record farthest from `query`; of equals the lowest."""
-    d = width(dims, query)
     query_square = 0.0
-    for j in range(d):
+    for j in range(width(dims, query)):
         query_square += query[j] * query[j]
     best = -1.0
     best_row = NO_ROW
@@ -270,10 +279,7 @@ def farthest_in_tree(dims, tree, query):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                    distance = _distance(dims, tree, i, query)
                     if distance > best or (distance == best and tree.row[i] < best_row):
                         best = distance
                         best_row = tree.row[i]
@@ -297,9 +303,27 @@ def farthest_in_tree(dims, tree, query):
 
 
 @jit
+def _nearest_child(dims, tree, node, query):
+    """Return the child that may have the nearest record and its bound, then those of the other.
+
+    Of equal bounds, the child with the lowest row comes first; an empty child is infinitely far.
+    """
+    one = 2 * node + 1
+    other = one + 1
+    bound = np.inf
+    other_bound = np.inf
+    if tree.square[one] >= 0.0:
+        bound = _nearest_bound(dims, tree, one, query)
+    if tree.square[other] >= 0.0:
+        other_bound = _nearest_bound(dims, tree, other, query)
+    if other_bound < bound or (other_bound == bound and tree.lowest[other] < tree.lowest[one]):
+        return other, other_bound, one, bound
+    return one, bound, other, other_bound
+
+
+@jit
 def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
     """Write `seed` and the k - 1 live rows of smallest (distance, row), in that order."""
-    d = width(dims, query)
     group_distance[0] = -1.0
     group_id[0] = seed
     found = 1
@@ -316,10 +340,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                    distance = _distance(dims, tree, i, query)
                     row = tree.row[i]
                     if row != seed and (
                         distance < worst or (distance == worst and row < worst_row)
@@ -330,17 +351,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
                             worst = group_distance[k - 1]
                             worst_row = group_id[k - 1]
                 break
-            node = 2 * node + 1
-            other_node = node + 1
-            bound = np.inf
-            other = np.inf
-            if tree.square[node] >= 0.0:
-                bound = _nearest_bound(dims, tree, node, query)
-            if tree.square[other_node] >= 0.0:
-                other = _nearest_bound(dims, tree, other_node, query)
-            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
-                node, other_node = other_node, node
-                bound, other = other, bound
+            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
             if other < worst or (other == worst and tree.lowest[other_node] < worst_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other
@@ -354,7 +365,6 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
     :func:`nearest_in_tree` with k = 2 finds the same, but slower: here, what was found so far
     stays in registers.
     """
-    d = width(dims, query)
     tree.stack[0] = 0
     tree.bounds[0] = 0.0
     size = 1
@@ -366,10 +376,7 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                    distance = _distance(dims, tree, i, query)
                     row = tree.row[i]
                     if row != without and (
                         distance < best or (distance == best and row < best_row)
@@ -377,17 +384,7 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
                         best = distance
                         best_row = row
                 break
-            node = 2 * node + 1
-            other_node = node + 1
-            bound = np.inf
-            other = np.inf
-            if tree.square[node] >= 0.0:
-                bound = _nearest_bound(dims, tree, node, query)
-            if tree.square[other_node] >= 0.0:
-                other = _nearest_bound(dims, tree, other_node, query)
-            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
-                node, other_node = other_node, node
-                bound, other = other, bound
+            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
             if other < best or (other == best and tree.lowest[other_node] < best_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other
