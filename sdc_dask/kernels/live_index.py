@@ -39,6 +39,21 @@ def distances_to(live, left, query, out):
 
 
 @jit
+def scaled_distances_to(live, left, query, scale, out):
+    """Write the squared distances from `query` to `scale` times the records that are left.
+
+    With the scale 1 they are those of :func:`distances_to`, which is faster.
+    """
+    out[:left] = 0.0
+    for j in range(live.shape[0]):
+        column = live[j]
+        q = query[j]
+        for i in range(left):
+            gap = scale * column[i] - q
+            out[i] += gap * gap
+
+
+@jit
 def farthest_scanned(distance, ids, left):
     """Row of the largest distance; of equals the lowest."""
     best = distance[0]
@@ -216,11 +231,11 @@ def remove_from_tree(dims, tree, row):
 
 
 @jit
-def _distance(dims, tree, i, query):
-    """Return the squared distance from `query` to the record in slot i."""
+def _distance(dims, tree, i, query, scale):
+    """Return the squared distance from `query` to `scale` times the record in slot i."""
     distance = 0.0
     for j in range(width(dims, query)):
-        gap = tree.point[i, j] - query[j]
+        gap = scale * tree.point[i, j] - query[j]
         distance += gap * gap
     return distance
 
@@ -241,8 +256,8 @@ def _nearest_bound(dims, tree, node, query):
 
 
 @jit
-def _farthest_bound(dims, tree, node, query, query_square):
-    """Upper bound of the squared distance from `query` to the live records of a node.
+def _farthest_bound(dims, tree, node, query, query_square, scale):
+    """Upper bound of the squared distance from `query` to `scale` times live records of a node.
 
     The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
     through the radius is computed otherwise, so that it carries a slack, relative and absolute.
@@ -250,19 +265,22 @@ def _farthest_bound(dims, tree, node, query, query_square):
     corner = 0.0
     lean = 0.0
     for j in range(width(dims, query)):
-        low = tree.box[node, 0, j]
-        high = tree.box[node, 1, j]
+        low = scale * tree.box[node, 0, j]
+        high = scale * tree.box[node, 1, j]
         gap = max(query[j] - low, high - query[j])
         corner += gap * gap
         lean += max(-query[j] * low, -query[j] * high)
-    ball = tree.square[node] + query_square + 2.0 * lean
-    ball += 1e-10 * (tree.square[node] + query_square + abs(lean)) + TINY
+    squares = scale * scale * tree.square[node] + query_square
+    ball = squares + 2.0 * lean + (1e-10 * (squares + abs(lean)) + TINY)
     return min(corner, ball)
 
 
 @jit
-def farthest_in_tree(dims, tree, query):
-    """Row of the live record farthest from `query`; of equals the lowest."""
+def farthest_in_tree(dims, tree, query, scale):
+    """Row of the live record of which `scale` times is farthest from `query`; of equals the lowest.
+
+    The scale is a number from 1 on.
+    """
     query_square = 0.0
     for j in range(width(dims, query)):
         query_square += query[j] * query[j]
@@ -279,7 +297,7 @@ def farthest_in_tree(dims, tree, query):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
+                    distance = _distance(dims, tree, i, query, scale)
                     if distance > best or (distance == best and tree.row[i] < best_row):
                         best = distance
                         best_row = tree.row[i]
@@ -289,9 +307,9 @@ def farthest_in_tree(dims, tree, query):
             bound = -1.0
             other = -1.0
             if tree.square[node] >= 0.0:
-                bound = _farthest_bound(dims, tree, node, query, query_square)
+                bound = _farthest_bound(dims, tree, node, query, query_square, scale)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(dims, tree, other_node, query, query_square)
+                other = _farthest_bound(dims, tree, other_node, query, query_square, scale)
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
@@ -340,7 +358,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
+                    distance = _distance(dims, tree, i, query, 1.0)
                     row = tree.row[i]
                     if row != seed and (
                         distance < worst or (distance == worst and row < worst_row)
@@ -376,7 +394,7 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
+                    distance = _distance(dims, tree, i, query, 1.0)
                     row = tree.row[i]
                     if row != without and (
                         distance < best or (distance == best and row < best_row)
