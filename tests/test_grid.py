@@ -199,3 +199,15 @@ def test_the_centre_of_a_grid_is_on_it() -> None:
     centre = coordinates_of(values[:, :2]).centre
     assert (centre % [4, 8] == 0).all()
     assert all(abs(a - b) <= 4 for a, b in zip(centre, values.mean(axis=0), strict=False))
+
+
+@pytest.mark.parametrize("levels", [2, 5, 40, 100_000])
+@pytest.mark.parametrize("d", [1, 3, 10])
+def test_kernels_agree_on_grids(levels: int, d: int) -> None:
+    # Of the largest, few enough records for exact distances to the centroid are left in the end.
+    rng = np.random.default_rng(levels + d)
+    points = centred(rng.integers(0, levels, (2_000, d)).astype(float))
+    assert (exact_count(points) >= len(points)) == (levels < 100_000)
+    for k in (2, 7):
+        np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+        np.testing.assert_array_equal(vmdav_brute(points, k, 1.1), vmdav_indexed(points, k, 1.1))
