@@ -135,7 +135,7 @@ class SdcAccessor:
         Blocks by tree: 10,000 records in 16 blocks
           columns   x0, x1
           records   596 to 662 a block, median 621 (k = 3, L = 1,000)
-          leaves    16, of which 0 were fused
+          leaves    16, of which 0 had fewer than k records and were fused
           strata    1
           planned   in 1 pass over the data after the scan
         """
