@@ -826,10 +826,12 @@ class SdcAccessor:
         columns : list, optional
             Numeric columns; by default all that both frames have.
         width : float, optional
-            By default, intervals are of ranks: 1, 2, ..., 10 percent of the records to both sides
-            of the masked value, and the shares of original values in them are averaged. With
-            `width`, they reach so many deviations of the masked column to both sides; ``drisk`` is
-            then what sdcMicro's dRisk gives, in percent.
+            By default, intervals are of ranks: from the masked value 1, 2, ..., 10 percent of the
+            ranks below to that as many ranks above, both included, and the shares of original
+            values in them are averaged. Of equal masked values the middle rank counts. With
+            `width`, intervals reach so many deviations of the masked column to both sides;
+            ``drisk`` is then the percentage of records with all values inside, as sdcMicro's
+            dRisk returns it.
 
         Returns
         -------
@@ -839,8 +841,9 @@ class SdcAccessor:
         Notes
         -----
         For a Dask frame this takes three passes over the masked and one over the original data,
-        and a last one if ranks of some values have to be counted exactly. The numbers are those
-        of pandas. Cells that are missing in both frames are left out.
+        and another one over the masked data for a million values, if as many are left whose ranks
+        have to be counted exactly. The numbers are those of pandas. Cells that are missing in both
+        frames are left out.
 
         Examples
         --------
