@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -19,9 +20,13 @@ from sdc_dask.kernels.neighbours import (
     squared_distances,
     whiten,
 )
-from sdc_dask.risk import distance_linkage as module
-from sdc_dask.risk.distance_linkage import distance_linkage
-from sdc_dask.risk.linkage import Linkage, known_columns, of_ties
+from sdc_dask.risk.attacks import distance as module
+from sdc_dask.risk.known import describe, known_columns
+from sdc_dask.risk.linkage import Linkage, of_ties
+
+
+def distance_linkage(original: Any, masked: Any, columns: list, **options: Any) -> Linkage:
+    return original.sdc.linkage(masked, "distance", columns, **options)
 
 
 def plain_ties(old: np.ndarray, new: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -327,11 +332,11 @@ def test_values_without_a_distance_are_refused(scheduler: str) -> None:
     hole, infinite = frame.assign(x=[1.0, np.nan, np.nan, 4.0]), frame.assign(y=[1, 2, np.inf, 5])
     for kind in ({}, {"sample": 2, "random_state": 0}, {"assignment": True}):
         for pair in ((frame, hole), lazy(1, frame, hole)):
-            with pytest.raises(ValueError, match=r"'x'.* has [12] .*missing"):
+            with pytest.raises(ValueError, match=r"masked frame has missing cells in columns: 'x'"):
                 distance_linkage(*pair, ["x", "y"], **kind)
         with pytest.raises(ValueError, match=r"missing cells in columns: 'x' \(2\)"):
             distance_linkage(*lazy(2, hole, frame), ["x", "y"], **kind)
-        with pytest.raises(ValueError, match=r"'y' of the masked frame has 1 infinite"):
+        with pytest.raises(ValueError, match=r"masked frame has infinite values in columns: 'y'"):
             distance_linkage(frame, infinite, ["x", "y"], **kind)
         with pytest.raises(ValueError, match=r"infinite values in columns: 'y' \(1\)"):
             distance_linkage(infinite, frame, ["x", "y"], **kind)
@@ -427,6 +432,23 @@ def test_known_columns() -> None:
     assert known_columns(letters, "groups", groups) == [("b", "a", "d"), ("b", "a", "d", "c")]
     assert known_columns(letters, "groups", groups[:1]) == [("b", "a")]
     assert known_columns(letters, ["d", "b"]) == [("d", "b")]
+    assert known_columns(letters, None) == [tuple(letters)]
+
+
+@pytest.mark.parametrize(
+    ("count", "known", "said"),
+    [
+        (3, None, "all 3 columns"),
+        (1, None, "the only column"),
+        (3, ["a", "c"], "2 of 3 columns: a, c"),
+        (13, "half", "half: the first 1 to 7 of 13 columns, mean of 7 attacks"),
+        (2, "half", "half: the first 1 of 2 columns, one attack"),
+        (3, "all", "all: the first 1 to 3 of 3 columns, mean of 3 attacks"),
+    ],
+)
+def test_known_columns_in_words(count: int, known: Any, said: str) -> None:
+    columns = list("abcdefghijklm")[:count]
+    assert describe(columns, known, known_columns(columns, known)) == said
 
 
 def test_known_columns_that_are_refused() -> None:
