@@ -377,7 +377,9 @@ def test_samples() -> None:
     )
     assert first == again != second
     assert first.tried == len(draw_rows(3_000, 800, 1)) == 800
-    assert "a random sample of 3,000 records was tried; weights were estimated" in first.note
+    assert (
+        "a random sample of 3,000 records was tried; weights are those of the sample" in first.note
+    )
     assert first.low < first.rate < first.high
     assert first.low < everything.rate < first.high
     fresh = linked(original, masked, columns, sample=1)
@@ -467,7 +469,7 @@ def test_classes_that_are_not_the_matches() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.integers(0, 40, 2_000) for name in "abcd"})
     frame["e"] = frame["a"] // 2  # agrees wherever `a` does
-    hardly = "are hardly those of matches"
+    hardly = "times too"
     assert hardly not in linked(frame, frame, list("bcd")).note
     masked = frame.assign(**{name: frame[name] + 0.5 for name in "bcd"})
     masked["a"] = frame["a"].sample(frac=1, random_state=1).to_numpy()

@@ -281,6 +281,16 @@ def best_within(records, reach, rows, ranks):
         size = min(rows.values.shape[2], rows.n - run * rows.values.shape[2])
         for i in range(q):
             _compare(records[i], reach[i], rows.values[run], rows.places[run], size, patterns)
+            # Patterns are counted first if they are fewer than records.
+            if size < 1 << d:
+                for way in range(ways):
+                    for row in range(size):
+                        rank = ranks[patterns[row], way]
+                        if rank < best[i, way]:
+                            best[i, way] = rank
+                            ties[i, way] = 0
+                        ties[i, way] += rank == best[i, way]
+                continue
             for row in range(0, size - 1, 2):
                 counts[0, patterns[row]] += 1
                 counts[1, patterns[row + 1]] += 1
@@ -296,8 +306,8 @@ def best_within(records, reach, rows, ranks):
                     rank = ranks[pattern, way]
                     if rank < best[i, way]:
                         best[i, way] = rank
-                        ties[i, way] = count
-                    elif rank == best[i, way]:
+                        ties[i, way] = 0
+                    if rank == best[i, way]:
                         ties[i, way] += count
     return best, ties
 

@@ -84,12 +84,9 @@ class Model:
             notes.append("fewer than 3 telling columns: EM's start decides")
         times = self.prior * self.n
         if not 1 / _MANY_TIMES <= times <= _MANY_TIMES:
-            share = f"{_MANY_TIMES} times as many pairs for matches as there are, or more"
-            if times < 1:
-                share = f"a {_MANY_TIMES}th of the matches for matches, or fewer"
+            few = "few" if times < 1 else "many"
             notes.append(
-                f"EM took {share}: its weights are hardly those of matches, and the rate may be "
-                "far too low"
+                f"EM took {_MANY_TIMES} times too {few} pairs for matches: the rate may be too low"
             )
         if not self.converged:
             notes.append(f"EM did not converge in {self.steps} steps")

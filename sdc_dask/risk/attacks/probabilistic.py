@@ -145,7 +145,8 @@ def link_by_probability(
     another pass for every four million such counts: 131,072 records of 5 columns, or 4,096 of 10.
     In both cases all sets are counted together. Counts of all n * n pairs are exact if all records
     are tried; with a sample, the pairs of the sample are counted, and weights are estimated from
-    them: the confidence interval is that of an attack with these weights.
+    them: the confidence interval is that of an attack with these weights; another sample would give
+    others.
 
     Examples
     --------
@@ -199,7 +200,7 @@ def link_by_probability(
         sizes, rows = np.unique(np.where(right, ties[:, way], 0), return_counts=True)
         remarks = [encounter.note]
         if encounter.sampled:
-            remarks.append("weights were estimated from the sample, which the interval leaves out")
+            remarks.append("weights are those of the sample")
         if not claimed.all():
             remarks.append(f"{int(claimed.sum()):,} links were claimed")
         links.append(
