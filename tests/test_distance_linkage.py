@@ -188,26 +188,35 @@ def test_mahalanobis_equals_the_plain_formula() -> None:
 # Dask
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 24])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"distance": "mahalanobis"},
-        {"sample": 300, "random_state": 3},
-        {"sample": 300, "random_state": 3, "distance": "mahalanobis"},
-    ],
-)
-def test_dask_equals_pandas(
-    scheduler: str, npartitions: int, kind: dict, tied: pd.DataFrame
-) -> None:
+def test_dask_equals_pandas(scheduler: str, tied: pd.DataFrame) -> None:
     columns = ["age", "hours", "income"]
     frame = tied.iloc[:2_000]
     masked = frame.sdc.rank_swap(columns, 1, random_state=0)
-    expected = distance_linkage(frame, masked, columns, **kind)
-    assert 0 < expected.rate < 100
-    assert expected.certain < expected.correct
-    assert distance_linkage(*lazy(npartitions, frame, masked), columns, **kind) == expected
+    some = {"sample": 300, "random_state": 3}
+    for kind in (
+        {},
+        {"distance": "mahalanobis"},
+        some,
+        {**some, "distance": "mahalanobis"},
+        {**some, "known": "all"},
+        {"known": "all"},
+    ):
+        expected = distance_linkage(frame, masked, columns, **kind)
+        assert 0 < expected.rate < 100
+        assert expected.certain < expected.correct
+        for npartitions in (1, 7):
+            assert distance_linkage(*lazy(npartitions, frame, masked), columns, **kind) == expected
+
+
+def test_sets_of_columns_that_do_not_fit_into_memory_together(
+    tied: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ["age", "hours", "income"]
+    frame = tied.iloc[:500]
+    masked = frame.sdc.rank_swap(columns, 1, random_state=0)
+    expected = distance_linkage(frame, masked, columns, known="all")
+    monkeypatch.setattr(module, "MOST_VALUES", 1_600)
+    assert distance_linkage(frame, masked, columns, known="all") == expected
 
 
 def test_empty_partitions_and_other_partitions_of_the_masked_frame() -> None:
@@ -232,14 +241,14 @@ def test_empty_partitions_and_other_partitions_of_the_masked_frame() -> None:
 
 
 def test_intervals_of_samples_cover_the_rate() -> None:
-    frame = sdc_dask.datasets.uniform(2_000, 2).compute()
+    frame = sdc_dask.datasets.uniform(1_000, 2).compute()
     swapped = frame.sdc.rank_swap(["x0", "x1"], 3, random_state=0)
     grouped = frame.sdc.microaggregate(["x0", "x1"], 3)
     for masked in (swapped, grouped):
         rate = distance_linkage(frame, masked, ["x0", "x1"]).rate
         samples = [
             distance_linkage(frame, masked, ["x0", "x1"], sample=200, random_state=seed)
-            for seed in range(60)
+            for seed in range(40)
         ]
         covered = [each.low <= rate <= each.high for each in samples]
         assert np.mean(covered) >= 0.9
