@@ -25,7 +25,9 @@ def main(rows: int) -> None:
     # Masked frames are lazy, and measures read them several times: masked once, they are kept.
     maskings = {name: masked.persist() for name, masked in maskings.items()}
     table = people.sdc.compare(maskings, sample=1_000, random_state=0)
-    print(table.sort_values("score").round(2).to_string())
+    print(f"The intruder knows {table.attrs['known']}; values agree {table.attrs['agreement']}.")
+    print(table.drop(columns="note").sort_values("score").round(2).to_string())
+    print("\n".join(f"{name}: {note}" for name, note in table["note"].items()))
 
     best = table["score"].idxmin()
     print(f"\nThe lowest score: {best}. What was lost by it, and what an intruder finds:")

@@ -485,7 +485,7 @@ class SdcAccessor:
         *,
         known: str | Sequence[Hashable] | None = None,
         groups: Sequence[Sequence[Hashable]] | None = None,
-        sample: int | None = None,
+        sample: int | str | None = None,
         random_state: int | None = None,
         **options: Any,
     ) -> Linkage:
@@ -506,18 +506,21 @@ class SdcAccessor:
             all; "groups" those that know the first two of the `groups`, three, and so on.
         groups : list of lists, optional
             Groups of columns, with ``known="groups"`` alone.
-        sample : int, optional
+        sample : int or "auto", optional
             Try so many records, drawn at random, against all masked records; the result has a
-            confidence interval. By default all records are tried.
+            confidence interval. By default all records are tried. "auto" tries all of up to 10,000
+            records, and 5,000 of more.
         random_state : int, optional
-            Makes the sample reproducible, for every partitioning.
+            Makes the sample reproducible, for every partitioning. One sample is drawn for all
+            sets of known columns.
         **options
             Of the attack. For distances: ``distance="mahalanobis"``, ``standardize=False``,
             ``assignment=True`` (one to one, up to 5,000 records), ``blocking="tree"`` (all records
             of a large frame, within blocks, for a lower and an upper bound). For probabilities,
-            of at most 16 columns: ``tolerance``, ``false_match``, ``false_nonmatch``,
-            ``max_iterations``. See :func:`sdc_dask.risk.distance_linkage.distance_linkage` and
-            :func:`sdc_dask.risk.probabilistic_linkage.probabilistic_linkage`.
+            of at most 16 columns: ``tolerance=0.1`` and ``unit="value"`` (values agree within 10
+            percent of the original value; ``unit="deviation"`` for deviations, ``tolerance=0`` for
+            equality), ``false_match``, ``false_nonmatch``, ``max_iterations``. See
+            :mod:`sdc_dask.risk.attacks.distance` and :mod:`sdc_dask.risk.attacks.probabilistic`.
 
         Returns
         -------
@@ -552,23 +555,33 @@ class SdcAccessor:
         masked: Frame,
         columns: Sequence[Hashable] | None = None,
         *,
-        known: str | Sequence[Hashable] = "half",
+        known: str | Sequence[Hashable] | None = None,
         groups: Sequence[Sequence[Hashable]] | None = None,
-        sample: int | None = None,
+        tolerance: float = 0.1,
+        unit: str = "value",
+        sample: int | str | None = "auto",
         random_state: int | None = None,
     ) -> DisclosureRisk:
         """Measure what intruders find out: links by distance and by probability, and intervals.
 
         Parameters
         ----------
-        masked, columns, known, groups, sample, random_state
-            As in :meth:`linkage`; `known` is "half" by default.
+        masked, columns, known, groups, random_state
+            As in :meth:`linkage`. By default the intruder knows all `columns`.
+        tolerance : float, default 0.1
+            Of links by probability: values agree within such a share of `unit`.
+        unit : {"value", "deviation"}, default "value"
+            The original value, or the deviation of the original column.
+        sample : int, "auto" or None, default "auto"
+            The number of records that are linked. "auto" links all of up to 10,000 records, and
+            5,000 of more, drawn at random; None links all.
 
         Returns
         -------
         DisclosureRisk
             ``dld`` and ``pld``, the percentages of right links; ``interval``, that of
-            :meth:`interval_disclosure`; ``dr`` = 0.25 dld + 0.25 pld + 0.5 interval.
+            :meth:`interval_disclosure`; ``dr`` = 0.25 dld + 0.25 pld + 0.5 interval; ``known``
+            and ``agreement``, what the intruder knew, and when values agreed, in words.
 
         Examples
         --------
@@ -584,6 +597,8 @@ class SdcAccessor:
             arguments.compared_columns(self._frame, masked, columns),
             known=known,
             groups=groups,
+            tolerance=tolerance,
+            unit=unit,
             sample=sample,
             random_state=random_state,
         )
@@ -594,16 +609,18 @@ class SdcAccessor:
         columns: Sequence[Hashable] | None = None,
         *,
         weights: Mapping[str, float] | None = None,
-        known: str | Sequence[Hashable] = "half",
+        known: str | Sequence[Hashable] | None = None,
         groups: Sequence[Sequence[Hashable]] | None = None,
-        sample: int | None = None,
+        tolerance: float = 0.1,
+        unit: str = "value",
+        sample: int | str | None = "auto",
         random_state: int | None = None,
     ) -> Score:
         """Weigh loss and risk against each other: lower is better.
 
         Parameters
         ----------
-        masked, columns, known, groups, sample, random_state
+        masked, columns, known, groups, tolerance, unit, sample, random_state
             As in :meth:`disclosure_risk`.
         weights : dict, optional
             Of the parts "il", "dld", "pld", "interval", with the sum 1. By default half for the
@@ -612,7 +629,7 @@ class SdcAccessor:
         Returns
         -------
         Score
-            ``score``, ``il``, ``dr`` and its parts.
+            ``score``, ``il``, ``dr`` and its parts, and what the intruder knew.
 
         Examples
         --------
@@ -628,6 +645,8 @@ class SdcAccessor:
             weights=weights,
             known=known,
             groups=groups,
+            tolerance=tolerance,
+            unit=unit,
             sample=sample,
             random_state=random_state,
         )
@@ -638,9 +657,11 @@ class SdcAccessor:
         columns: Sequence[Hashable] | None = None,
         *,
         weights: Mapping[str, float] | None = None,
-        known: str | Sequence[Hashable] = "half",
+        known: str | Sequence[Hashable] | None = None,
         groups: Sequence[Sequence[Hashable]] | None = None,
-        sample: int | None = None,
+        tolerance: float = 0.1,
+        unit: str = "value",
+        sample: int | str | None = "auto",
         random_state: int | None = None,
     ) -> pd.DataFrame:
         """Put risk and loss of several maskings into one table, to decide from.
@@ -649,14 +670,15 @@ class SdcAccessor:
         ----------
         masked : dict
             Masked frames of this frame, by name.
-        columns, weights, known, groups, sample, random_state
+        columns, weights, known, groups, tolerance, unit, sample, random_state
             As in :meth:`score`. All maskings are attacked on the same records.
 
         Returns
         -------
         pandas DataFrame
             A row for each: the smallest class and k' (higher is safer), SSE in percent, il, dld,
-            pld, interval, dr, score (lower is better).
+            pld, interval, dr, score (lower is better), and a note of what limits the figures. The
+            ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
 
         Examples
         --------
@@ -690,6 +712,8 @@ class SdcAccessor:
             weights=weights,
             known=known,
             groups=groups,
+            tolerance=tolerance,
+            unit=unit,
             sample=sample,
             random_state=random_state,
         )
@@ -710,10 +734,12 @@ class SdcAccessor:
         columns : list, optional
             Numeric columns; by default all that both frames have.
         width : float, optional
-            By default, intervals are of ranks: 1, 2, ..., 10 percent of the records to both sides
-            of the masked value, and the shares of original values in them are averaged. With
-            `width`, they reach so many deviations of the masked column to both sides; ``drisk`` is
-            then what sdcMicro's dRisk gives, in percent.
+            By default, intervals are of ranks: from the masked value 1, 2, ..., 10 percent of the
+            ranks below to that as many ranks above, both included, and the shares of original
+            values in them are averaged. Of equal masked values the middle rank counts. With
+            `width`, intervals reach so many deviations of the masked column to both sides;
+            ``drisk`` is then the percentage of records with all values inside, as sdcMicro's
+            dRisk returns it.
 
         Returns
         -------
@@ -723,8 +749,9 @@ class SdcAccessor:
         Notes
         -----
         For a Dask frame this takes three passes over the masked and one over the original data,
-        and a last one if ranks of some values have to be counted exactly. The numbers are those
-        of pandas. Cells that are missing in both frames are left out.
+        and another one over the masked data for a million values, if as many are left whose ranks
+        have to be counted exactly. The numbers are those of pandas. Cells that are missing in both
+        frames are left out.
 
         Examples
         --------

@@ -13,7 +13,8 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
-from sdc_dask.risk.disclosure import disclosure_risk, drawn_once
+from sdc_dask.risk.disclosure import Intruder, risk_of
+from sdc_dask.risk.encounter import Encounter
 from sdc_dask.utility.information_loss import information_loss
 from sdc_dask.utility.sse import sse
 
@@ -35,7 +36,11 @@ class Score(Result):
     dld: float = field(metadata={"note": "right links by distance, percent"})
     pld: float = field(metadata={"note": "right links by probability, percent"})
     interval: float = field(metadata={"note": "values in intervals of their ranks, percent"})
+    tried: int = field(metadata={"note": "records that were linked, per attack"})
     weights: dict[str, float] = field(metadata={"note": ""})
+    known: str = field(metadata={"note": ""})  # what the intruder knew
+    agreement: str = field(metadata={"note": ""})  # when values agreed, for pld
+    note: str = field(metadata={"note": ""})
 
 
 def check_weights(weights: Any) -> dict[str, float]:
@@ -68,15 +73,32 @@ def score(
     columns: Sequence[Hashable],
     *,
     weights: Any = None,
-    **options: Any,
+    **intruder: Any,
 ) -> Score:
     """Measure loss and risk of a masking."""
     parts = check_weights(weights)
-    risk = disclosure_risk(original, masked, columns, **options)
-    loss = information_loss(original, masked, columns)
+    who = Intruder.of(columns, **intruder)
+    return _score(Encounter.of(original, masked, columns, who.sampling), who, parts)
+
+
+def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) -> Score:
+    risk = risk_of(encounter, intruder)
+    loss = information_loss(encounter.original, encounter.masked, encounter.columns)
     values = {"il": loss.il, "dld": risk.dld, "pld": risk.pld, "interval": risk.interval}
-    total = sum(parts[name] * value for name, value in values.items() if parts[name])
-    return Score(total, loss.il, loss.il1_scaled, risk.dr, risk.dld, risk.pld, risk.interval, parts)
+    return Score(
+        sum(weights[name] * value for name, value in values.items() if weights[name]),
+        loss.il,
+        loss.il1_scaled,
+        risk.dr,
+        risk.dld,
+        risk.pld,
+        risk.interval,
+        risk.tried,
+        weights,
+        risk.known,
+        risk.agreement,
+        risk.note,
+    )
 
 
 def compare(
@@ -85,20 +107,20 @@ def compare(
     columns: Sequence[Hashable],
     *,
     weights: Any = None,
-    sample: Any = None,
-    random_state: Any = None,
-    **options: Any,
+    **intruder: Any,
 ) -> pd.DataFrame:
     """Measure several maskings of one frame; every one is attacked on the same records."""
-    options |= drawn_once(sample, random_state)
+    parts = check_weights(weights)
+    who = Intruder.of(columns, **intruder)
     rows = []
     for frame in masked.values():
-        measured = score(original, frame, columns, weights=weights, **options)
+        encounter = Encounter.of(original, frame, columns, who.sampling)
+        measured = _score(encounter, who, parts)
         classes = anonymity(frame, columns, None)
         row = {
             "k_min": classes.k_min,
             "k_mean": classes.k_mean,
-            "sse": 100 * sse(original, frame, columns).ratio,
+            "sse": 100 * sse(encounter.original, encounter.masked, columns).ratio,
             "il": measured.il,
             "il1_scaled": measured.il1_scaled,
             "dld": measured.dld,
@@ -106,6 +128,9 @@ def compare(
             "interval": measured.interval,
             "dr": measured.dr,
             "score": measured.score,
+            "note": measured.note,
         }
         rows.append(row)
-    return pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
+    table = pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
+    table.attrs = {"known": who.known, "agreement": who.probability.agreement}
+    return table

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdc_dask.kernels.boxes import box_tree, reaches_others
-from sdc_dask.release.cluster import local_cluster
 
 COLUMNS = ["x", "y", "z"]
 
@@ -110,25 +109,13 @@ def test_boxes_of_others(n: int, d: int, seed: int) -> None:
     assert np.array_equal(found, expected)
 
 
-@pytest.mark.parametrize("partitions", [1, 5, 23])
-def test_dask_gives_what_pandas_gives(partitions: int) -> None:
+def test_dask_gives_what_pandas_gives(scheduler: str) -> None:
     frame = survey()
-    masked = frame.sdc.microaggregate(COLUMNS, 4)
-    expected = frame.sdc.linkage(masked, blocking="tree", max_block=200)
-    lazy = [dd.from_pandas(each, npartitions=partitions) for each in (frame, masked)]
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler):
-            found = lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200)
-        assert found == expected
-
-
-def test_a_cluster_gives_what_pandas_gives() -> None:
-    frame = survey()
-    masked = noisy(frame, 0.05)
-    expected = frame.sdc.linkage(masked, blocking="tree", max_block=200)
-    with local_cluster(2, "1GiB"):
-        lazy = [dd.from_pandas(each, npartitions=7) for each in (frame, masked)]
-        assert lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200) == expected
+    for masked in (frame.sdc.microaggregate(COLUMNS, 4), noisy(frame, 0.05)):
+        expected = frame.sdc.linkage(masked, blocking="tree", max_block=200)
+        for partitions in (1, 11):
+            lazy = [dd.from_pandas(each, npartitions=partitions) for each in (frame, masked)]
+            assert lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -19,9 +20,13 @@ from sdc_dask.kernels.neighbours import (
     squared_distances,
     whiten,
 )
-from sdc_dask.risk import distance_linkage as module
-from sdc_dask.risk.distance_linkage import distance_linkage
-from sdc_dask.risk.linkage import Linkage, known_columns, of_ties
+from sdc_dask.risk.attacks import distance as module
+from sdc_dask.risk.known import describe, known_columns
+from sdc_dask.risk.linkage import Linkage, of_ties
+
+
+def distance_linkage(original: Any, masked: Any, columns: list, **options: Any) -> Linkage:
+    return original.sdc.linkage(masked, "distance", columns, **options)
 
 
 def plain_ties(old: np.ndarray, new: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -183,26 +188,35 @@ def test_mahalanobis_equals_the_plain_formula() -> None:
 # Dask
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 24])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"distance": "mahalanobis"},
-        {"sample": 300, "random_state": 3},
-        {"sample": 300, "random_state": 3, "distance": "mahalanobis"},
-    ],
-)
-def test_dask_equals_pandas(
-    scheduler: str, npartitions: int, kind: dict, tied: pd.DataFrame
-) -> None:
+def test_dask_equals_pandas(scheduler: str, tied: pd.DataFrame) -> None:
     columns = ["age", "hours", "income"]
     frame = tied.iloc[:2_000]
     masked = frame.sdc.rank_swap(columns, 1, random_state=0)
-    expected = distance_linkage(frame, masked, columns, **kind)
-    assert 0 < expected.rate < 100
-    assert expected.certain < expected.correct
-    assert distance_linkage(*lazy(npartitions, frame, masked), columns, **kind) == expected
+    some = {"sample": 300, "random_state": 3}
+    for kind in (
+        {},
+        {"distance": "mahalanobis"},
+        some,
+        {**some, "distance": "mahalanobis"},
+        {**some, "known": "all"},
+        {"known": "all"},
+    ):
+        expected = distance_linkage(frame, masked, columns, **kind)
+        assert 0 < expected.rate < 100
+        assert expected.certain < expected.correct
+        for npartitions in (1, 7):
+            assert distance_linkage(*lazy(npartitions, frame, masked), columns, **kind) == expected
+
+
+def test_sets_of_columns_that_do_not_fit_into_memory_together(
+    tied: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ["age", "hours", "income"]
+    frame = tied.iloc[:500]
+    masked = frame.sdc.rank_swap(columns, 1, random_state=0)
+    expected = distance_linkage(frame, masked, columns, known="all")
+    monkeypatch.setattr(module, "MOST_VALUES", 1_600)
+    assert distance_linkage(frame, masked, columns, known="all") == expected
 
 
 def test_empty_partitions_and_other_partitions_of_the_masked_frame() -> None:
@@ -227,14 +241,14 @@ def test_empty_partitions_and_other_partitions_of_the_masked_frame() -> None:
 
 
 def test_intervals_of_samples_cover_the_rate() -> None:
-    frame = sdc_dask.datasets.uniform(2_000, 2).compute()
+    frame = sdc_dask.datasets.uniform(1_000, 2).compute()
     swapped = frame.sdc.rank_swap(["x0", "x1"], 3, random_state=0)
     grouped = frame.sdc.microaggregate(["x0", "x1"], 3)
     for masked in (swapped, grouped):
         rate = distance_linkage(frame, masked, ["x0", "x1"]).rate
         samples = [
             distance_linkage(frame, masked, ["x0", "x1"], sample=200, random_state=seed)
-            for seed in range(60)
+            for seed in range(40)
         ]
         covered = [each.low <= rate <= each.high for each in samples]
         assert np.mean(covered) >= 0.9
@@ -327,11 +341,11 @@ def test_values_without_a_distance_are_refused(scheduler: str) -> None:
     hole, infinite = frame.assign(x=[1.0, np.nan, np.nan, 4.0]), frame.assign(y=[1, 2, np.inf, 5])
     for kind in ({}, {"sample": 2, "random_state": 0}, {"assignment": True}):
         for pair in ((frame, hole), lazy(1, frame, hole)):
-            with pytest.raises(ValueError, match=r"'x'.* has [12] .*missing"):
+            with pytest.raises(ValueError, match=r"masked frame has missing cells in columns: 'x'"):
                 distance_linkage(*pair, ["x", "y"], **kind)
         with pytest.raises(ValueError, match=r"missing cells in columns: 'x' \(2\)"):
             distance_linkage(*lazy(2, hole, frame), ["x", "y"], **kind)
-        with pytest.raises(ValueError, match=r"'y' of the masked frame has 1 infinite"):
+        with pytest.raises(ValueError, match=r"masked frame has infinite values in columns: 'y'"):
             distance_linkage(frame, infinite, ["x", "y"], **kind)
         with pytest.raises(ValueError, match=r"infinite values in columns: 'y' \(1\)"):
             distance_linkage(infinite, frame, ["x", "y"], **kind)
@@ -427,6 +441,23 @@ def test_known_columns() -> None:
     assert known_columns(letters, "groups", groups) == [("b", "a", "d"), ("b", "a", "d", "c")]
     assert known_columns(letters, "groups", groups[:1]) == [("b", "a")]
     assert known_columns(letters, ["d", "b"]) == [("d", "b")]
+    assert known_columns(letters, None) == [tuple(letters)]
+
+
+@pytest.mark.parametrize(
+    ("count", "known", "said"),
+    [
+        (3, None, "all 3 columns"),
+        (1, None, "the only column"),
+        (3, ["a", "c"], "2 of 3 columns: a, c"),
+        (13, "half", "half: the first 1 to 7 of 13 columns, mean of 7 attacks"),
+        (2, "half", "half: the first 1 of 2 columns, one attack"),
+        (3, "all", "all: the first 1 to 3 of 3 columns, mean of 3 attacks"),
+    ],
+)
+def test_known_columns_in_words(count: int, known: Any, said: str) -> None:
+    columns = list("abcdefghijklm")[:count]
+    assert describe(columns, known, known_columns(columns, known)) == said
 
 
 def test_known_columns_that_are_refused() -> None:

@@ -33,8 +33,11 @@ def distinct(m: int, n: int) -> Fraction:
     return m * (1 - (1 - Fraction(1, m)) ** n)
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 40])
-def test_classes_equal_pandas(scheduler: str, npartitions: int) -> None:
+@pytest.mark.parametrize("npartitions", [1, 7])
+def test_classes_equal_pandas(
+    scheduler: str, npartitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sdc_dask.risk.groups.PARTITIONS_A_BUCKET", 3)
     frame = sdc_dask.datasets.survey(3_000, npartitions=npartitions)
     pandas = frame.compute()
     result = group_anonymity(pandas, GROUPS, k=4)

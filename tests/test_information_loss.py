@@ -83,18 +83,27 @@ def mixed() -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame, masked
 
 
+@pytest.fixture(scope="module")
+def incomes() -> pd.DataFrame:
+    """Positive, skewed values in nine columns that go together, more or less."""
+    rng = np.random.default_rng(8)
+    common = rng.normal(size=(600, 1))
+    logs = 9 + rng.uniform(0.3, 1, 9) * common + 0.4 * rng.normal(size=(600, 9))
+    return pd.DataFrame(np.exp(logs).round(), columns=list("abcdefghi"))
+
+
 # Against plain versions
 
 
 @pytest.mark.parametrize("method", ["microaggregate", "rank_swap"])
-def test_figures_are_those_of_the_definitions(census: pd.DataFrame, method: str) -> None:
-    columns = list(census)
+def test_figures_are_those_of_the_definitions(incomes: pd.DataFrame, method: str) -> None:
+    columns = list(incomes)
     if method == "microaggregate":
-        masked = census.sdc.microaggregate([columns[:4], columns[4:9], columns[9:]], 7)
+        masked = incomes.sdc.microaggregate([columns[:3], columns[3:5], columns[5:]], 7)
     else:
-        masked = census.sdc.rank_swap(columns, 12, random_state=5)
-    loss = information_loss(census, masked, columns)
-    x, y = census.to_numpy(dtype=float), masked.to_numpy(dtype=float)
+        masked = incomes.sdc.rank_swap(columns, 12, random_state=5)
+    loss = information_loss(incomes, masked, columns)
+    x, y = incomes.to_numpy(dtype=float), masked.to_numpy(dtype=float)
     assert figures(loss) == pytest.approx(plain_losses(x, y), rel=1e-9, abs=1e-15)
     assert loss.unchanged == (x == y).mean()
     assert (loss.rows, loss.zeros, loss.undefined, loss.constant) == (len(x), 0, 0, 0)
@@ -122,27 +131,27 @@ def test_figures_are_those_of_the_definitions(census: pd.DataFrame, method: str)
     assert loss.quantiles == table["quantile_shift"].max()
 
 
-def test_rank_swapping_keeps_distributions(census: pd.DataFrame) -> None:
-    columns = list(census)
-    loss = information_loss(census, census.sdc.rank_swap(columns, 10, random_state=1), columns)
+def test_rank_swapping_keeps_distributions(incomes: pd.DataFrame) -> None:
+    columns = list(incomes)
+    loss = information_loss(incomes, incomes.sdc.rank_swap(columns, 10, random_state=1), columns)
     assert loss.il2 == loss.il4 == loss.hellinger == loss.quantiles == 0
     assert min(loss.il1 or 0, loss.il3 or 0, loss.il5, loss.il1_scaled or 0) > 0
 
 
-def test_more_masking_loses_more(census: pd.DataFrame) -> None:
-    columns = list(census)
+def test_more_masking_loses_more(incomes: pd.DataFrame) -> None:
+    columns = list(incomes)
     for masked in (
-        [census.sdc.microaggregate(columns, k) for k in (3, 10, 50)],
-        [census.sdc.rank_swap(columns, p, random_state=2) for p in (2, 10, 40)],
+        [incomes.sdc.microaggregate(columns, k) for k in (3, 10, 50)],
+        [incomes.sdc.rank_swap(columns, p, random_state=2) for p in (2, 10, 40)],
     ):
-        losses = [information_loss(census, each, columns) for each in masked]
+        losses = [information_loss(incomes, each, columns) for each in masked]
         for name in ("il", "il1", "il3", "il5", "il1_scaled"):
             values = [getattr(loss, name) for loss in losses]
             assert values == sorted(values), name
 
 
-def test_nothing_is_lost_if_nothing_changes(census: pd.DataFrame) -> None:
-    loss = information_loss(census, census, list(census), regression="AGI ~ FEDTAX + TAXINC")
+def test_nothing_is_lost_if_nothing_changes(incomes: pd.DataFrame) -> None:
+    loss = information_loss(incomes, incomes, list(incomes), regression="a ~ b + c")
     assert figures(loss) == [0.0] * 7
     assert loss.regression == loss.quantiles == loss.hellinger == 0
     assert loss.unchanged == 1
@@ -151,7 +160,7 @@ def test_nothing_is_lost_if_nothing_changes(census: pd.DataFrame) -> None:
 # Partitions and scales
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 40])
+@pytest.mark.parametrize("npartitions", [1, 7])
 def test_partitions_change_no_bit(
     scheduler: str, npartitions: int, mixed: tuple[pd.DataFrame, pd.DataFrame]
 ) -> None:
@@ -311,12 +320,12 @@ def least_squares(frame: pd.DataFrame, y: str, xs: list) -> tuple[np.ndarray, np
     return coefficients, np.sqrt(residual * np.linalg.inv(design.T @ design).diagonal())
 
 
-def test_regression_is_least_squares(census: pd.DataFrame) -> None:
-    xs = ["FICA", "INTVAL", "EMCONTRB"]
-    masked = census.sdc.microaggregate(list(census), 10)
-    loss = information_loss(census, masked, list(census), regression="AGI ~ " + " + ".join(xs))
-    b, errors = least_squares(census, "AGI", xs)
-    c, _ = least_squares(masked, "AGI", xs)
+def test_regression_is_least_squares(incomes: pd.DataFrame) -> None:
+    xs = ["b", "c", "d"]
+    masked = incomes.sdc.microaggregate(list(incomes), 10)
+    loss = information_loss(incomes, masked, list(incomes), regression="a ~ " + " + ".join(xs))
+    b, errors = least_squares(incomes, "a", xs)
+    c, _ = least_squares(masked, "a", xs)
     table = pd.DataFrame(loss.coefficients)
     assert list(table.index) == ["(intercept)", *xs]
     np.testing.assert_allclose(table["original"], b, rtol=1e-9)

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 import sdc_dask
+from sdc_dask.risk import anonymity
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 64])
+@pytest.mark.parametrize("npartitions", [1, 7])
 def test_sse_equals_pandas(
     scheduler: str, npartitions: int, standardized_sse: Callable[..., float]
 ) -> None:
@@ -85,8 +86,11 @@ def test_rows_in_another_order_are_aligned_by_their_index() -> None:
     assert lazy.sdc.sse(backwards) == expected
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 40])
-def test_anonymity_equals_pandas(scheduler: str, npartitions: int) -> None:
+@pytest.mark.parametrize("npartitions", [1, 7])
+def test_anonymity_equals_pandas(
+    scheduler: str, npartitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anonymity, "PARTITIONS_A_BUCKET", 3)
     frame = sdc_dask.datasets.survey(5_000, npartitions=npartitions)
     columns = ["region", "sex", "age", "hours", "household", "occupation", "rent", "interview"]
     pandas = frame.compute()
@@ -120,8 +124,8 @@ def test_results_are_plain_numbers() -> None:
     assert type(result.sse) is float
     assert result.to_frame()["sse"].tolist() == [result.sse]
     assert "lower is better" in repr(result)
-    anonymity = frame.sdc.anonymity(["x"])
-    assert [type(value) for value in anonymity.to_dict().values()][:4] == [int, int, int, float]
+    classes = frame.sdc.anonymity(["x"])
+    assert [type(value) for value in classes.to_dict().values()][:4] == [int, int, int, float]
 
 
 def test_sse_refuses_infinite_values_and_double_names() -> None:

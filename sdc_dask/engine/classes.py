@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from sdc_dask.engine.frames import merge_tree
+from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.kernels.classes import ClassCounts, count_keys, merge_classes, record_keys
 
 _MISSING = np.uint64(0xA0761D6478BD642F)
@@ -56,18 +55,17 @@ def merge_sizes(parts: Sequence[ClassSizes]) -> ClassSizes:
     return ClassSizes(unique, total)
 
 
-def lazy_class_sizes(partials: list[Delayed], buckets: int) -> Delayed:
+def merged_class_sizes(call: Calls, partials: list[Task], buckets: int) -> Task:
     """Merge the classes of many partitions, a range of keys at a time.
 
     With enough buckets, no task holds more than a small share of all classes: their number may
     be a large part of the number of records.
     """
-    take = delayed(ClassCounts.bucket, pure=False)
     merged = []
     for number in range(buckets):
-        pieces = [take(partial, number, buckets) for partial in partials]
-        merged.append(delayed(class_sizes, pure=False)(merge_tree(pieces, merge_classes)))
-    return merge_tree(merged, merge_sizes)
+        pieces = [call(ClassCounts.bucket, partial, number, buckets) for partial in partials]
+        merged.append(call(class_sizes, call.merge(pieces, merge_classes)))
+    return call.merge(merged, merge_sizes)
 
 
 def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -214,8 +214,3 @@ class _StillReads(Expr):
 def _batches(items: list[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), _FAN_IN):
         yield items[start : start + _FAN_IN]
-
-
-def merge_tree(partials: list[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:
-    """Merge partial results a few at a time, neighbours first."""
-    return Calls(lazy=True).merge(partials, merge)

@@ -163,19 +163,21 @@ def scan(frame: Frame, columns: Sequence[Hashable], rules: Sequence[StrataRule])
         One for each group of columns.
     """
     needed = list(dict.fromkeys([*columns, *(name for rule in rules for name in rule.by)]))
-    return map_reduce(frame[needed], _scan_partition, _merge, list(columns), list(rules))
+    return map_reduce(frame[needed], scan_partition, merge_scans, list(columns), list(rules))
 
 
-def _scan_partition(
+def scan_partition(
     part: pd.DataFrame, _number: int, columns: list[Hashable], rules: list[StrataRule]
 ) -> Scan:
+    """Scan columns and count strata of one partition."""
     scans = {
         column: ColumnScan.of(part[column], to_float(part, [column])[:, 0]) for column in columns
     }
     return Scan((len(part),), scans, tuple(rule.count(part) for rule in rules))
 
 
-def _merge(parts: list[Scan]) -> Scan:
+def merge_scans(parts: list[Scan]) -> Scan:
+    """Put the scans of partitions together."""
     columns = dict(parts[0].columns)
     for part in parts[1:]:
         for name, column in part.columns.items():

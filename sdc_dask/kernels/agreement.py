@@ -1,10 +1,15 @@
-"""In which columns records agree: counted for all pairs at once, and told apart by EM.
+"""In which columns records agree: counted for all pairs, and told apart by EM.
 
-Which columns of a pair agree is its pattern, a number with bit j set if column j agrees. The
-masked records that agree with a known record in a set of columns, and maybe in others, are those
-with the same values in it: one walk through an index of the known records' values counts them for
-every known record and every set, and inclusion and exclusion leave those that agree in no other
-column. No pair is formed.
+Which columns of a pair agree is its pattern, a number with bit j set if column j agrees.
+
+If values must be equal, no pair is formed. The masked records that agree with a known record in a
+set of columns, and maybe in others, are those with the same values in it: one walk through an
+index of the known records' values counts them for every known record and every set, and inclusion
+and exclusion leave those that agree in no other column.
+
+If values may be apart, pairs are compared one by one. What agrees with a known value is a range in
+the order of a column, so that places in this order are compared, not values: they take two bytes
+where values take eight, and one instruction compares as many times more of them.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from sdc_dask.kernels._jit import jit
 from sdc_dask.kernels.classes import mix
 
 SMALLEST = 1e-12  # no estimate of a probability is nearer to 0 or 1
-_ROWS = 512  # so many masked records stay in the cache while known records pass by
+_ROWS = 2**14  # so many masked records stay in the cache while known records pass by
 
 
 class Index(NamedTuple):
@@ -139,7 +144,7 @@ def _walk(index, cells):
     reached = np.zeros(1 << d, np.int32)
     for i in range(n):
         # reached[0] is the root. Every node that was reached is left once more by each column
-        # that follows, so that all sets of columns are tried, but none that has no node.
+        # that follows, so that all sets of columns are tried, except those without a node.
         some = 1
         for j in range(d):
             slot = _slot(bits[j], codes[j], cells[i, j])
@@ -186,50 +191,173 @@ def patterns_of_nodes(of_records, counts):
     return exact
 
 
+class Ordered(NamedTuple):
+    """Masked records in runs of some thousands, each column of a run in its own order."""
+
+    values: NDArray[np.float64]  # (runs, d, size): ascending
+    places: NDArray[np.uint16]  # (runs, d, size): by record, its place in them
+    n: int
+
+
+def ordered(rows: NDArray[np.float64]) -> Ordered:
+    """Put the columns of records in order, for comparisons with known records."""
+    n, d = rows.shape
+    size = min(max(n, 1), _ROWS)
+    runs = -(-n // size)
+    values = np.empty((runs, d, size))
+    places = np.empty((runs, d, size), np.uint16)
+    for run in range(runs):
+        some = rows[run * size : (run + 1) * size].T
+        order = np.argsort(some, axis=1)
+        values[run, :, : some.shape[1]] = np.take_along_axis(some, order, axis=1)
+        for j in range(d):
+            places[run, j, order[j]] = np.arange(some.shape[1])
+    return Ordered(values, places, n)
+
+
 @jit
-def patterns_within(records, rows, reach):
-    """Count rows by pattern for every known record, all pairs one by one.
+def patterns_within(records, reach, times, rows):
+    """Count the pairs of known and masked records by pattern.
 
     Parameters
     ----------
     records : ndarray of float64, shape (q, d)
-        Known records.
-    rows : ndarray of float64, shape (n, d)
-        Masked records.
-    reach : ndarray of float64, shape (d,)
-        Values agree if they are at most so far apart. NaN agrees with nothing.
+        Known records, of at most 16 columns.
+    reach : ndarray of float64, shape (q, d)
+        Values agree if they are at most so far apart.
+    times : ndarray of int64, shape (q,)
+        How often every known record counts.
+    rows : Ordered
+        Masked records, without NaN.
 
     Returns
     -------
-    ndarray of int64, shape (q, 2**d)
+    ndarray of int64, shape (2**d,)
     """
     q, d = records.shape
-    n = len(rows)
-    exact = np.zeros((q, 1 << d), np.int64)
-    patterns = np.empty(_ROWS, np.int32)
-    for begin in range(0, n, _ROWS):
-        # Column by column, so that several rows are compared in one instruction.
-        some = rows[begin : begin + _ROWS].T.copy()
-        size = some.shape[1]
+    # Four tables in turn: most pairs have one and the same pattern, and would wait for each other.
+    counts = np.zeros((4, 1 << d), np.int64)
+    patterns = np.empty(rows.values.shape[2], np.uint16)
+    for run in range(rows.values.shape[0]):
+        size = min(rows.values.shape[2], rows.n - run * rows.values.shape[2])
         for i in range(q):
-            patterns[:size] = 0
-            for j in range(d):
-                value, near, bit = records[i, j], reach[j], np.int32(1 << j)
-                for row in range(size):
-                    patterns[row] |= bit if abs(value - some[j, row]) <= near else np.int32(0)
-            for row in range(size):
-                exact[i, patterns[row]] += 1
-    return exact
+            _compare(records[i], reach[i], rows.values[run], rows.places[run], size, patterns)
+            more = times[i]
+            for row in range(0, size - 3, 4):
+                counts[0, patterns[row]] += more
+                counts[1, patterns[row + 1]] += more
+                counts[2, patterns[row + 2]] += more
+                counts[3, patterns[row + 3]] += more
+            for row in range(size - size % 4, size):
+                counts[0, patterns[row]] += more
+    return counts.sum(axis=0)
+
+
+@jit
+def best_within(records, reach, rows, ranks):
+    """Find the masked records whose pattern with a known record has the best rank.
+
+    Parameters
+    ----------
+    records, reach, rows
+        As of :func:`patterns_within`.
+    ranks : ndarray of int32, shape (2**d, s)
+        Of every pattern, by s ways to rank them; 0 is the best.
+
+    Returns
+    -------
+    best : ndarray of int32, shape (q, s)
+        The best rank of a pair with each known record.
+    ties : ndarray of int64, shape (q, s)
+        How many masked records have it.
+    """
+    q, d = records.shape
+    ways = ranks.shape[1]
+    best = np.full((q, ways), np.iinfo(np.int32).max, np.int32)
+    ties = np.zeros((q, ways), np.int64)
+    counts = np.zeros((2, 1 << d), np.int32)
+    patterns = np.empty(rows.values.shape[2], np.uint16)
+    for run in range(rows.values.shape[0]):
+        size = min(rows.values.shape[2], rows.n - run * rows.values.shape[2])
+        for i in range(q):
+            _compare(records[i], reach[i], rows.values[run], rows.places[run], size, patterns)
+            # Patterns are counted first if they are fewer than records.
+            if size < 1 << d:
+                for way in range(ways):
+                    for row in range(size):
+                        rank = ranks[patterns[row], way]
+                        if rank < best[i, way]:
+                            best[i, way] = rank
+                            ties[i, way] = 0
+                        ties[i, way] += rank == best[i, way]
+                continue
+            for row in range(0, size - 1, 2):
+                counts[0, patterns[row]] += 1
+                counts[1, patterns[row + 1]] += 1
+            if size & 1:
+                counts[0, patterns[size - 1]] += 1
+            for pattern in range(1 << d):
+                count = counts[0, pattern] + counts[1, pattern]
+                if count == 0:
+                    continue
+                counts[0, pattern] = 0
+                counts[1, pattern] = 0
+                for way in range(ways):
+                    rank = ranks[pattern, way]
+                    if rank < best[i, way]:
+                        best[i, way] = rank
+                        ties[i, way] = 0
+                    if rank == best[i, way]:
+                        ties[i, way] += count
+    return best, ties
+
+
+@jit
+def _compare(record, reach, values, places, size, patterns):
+    """Write the patterns of a known record with the masked ones of a run."""
+    patterns[:size] = 0
+    for j in range(record.shape[0]):
+        begin, end = _range(values[j, :size], record[j], reach[j])
+        first, width, bit = np.uint16(begin), np.uint16(end - begin), np.uint16(1 << j)
+        of_column = places[j]
+        for row in range(size):
+            # A place below the first one becomes a large number, of which no bit is negative.
+            inside = np.uint16(of_column[row] - first) < width
+            patterns[row] |= bit if inside else np.uint16(0)
+
+
+@jit
+def _range(values, value, reach):
+    """Return where the values that agree with a value begin and end, in ascending values."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if value - values[middle] <= reach:
+            high = middle
+        else:
+            low = middle + 1
+    begin = low
+    high = len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] - value <= reach:
+            low = middle + 1
+        else:
+            high = middle
+    return begin, low
 
 
 @jit
 def pattern_of_pairs(first, second, reach):
-    """Return the pattern of every record of one array with that in the same row of another."""
+    """Return the pattern of every record of one array with that in the same row of another.
+
+    Values agree if they are as far apart as `reach` has it for their row and column, at most.
+    """
     n, d = first.shape
     patterns = np.zeros(n, np.int64)
     for i in range(n):
         for j in range(d):
-            patterns[i] |= np.int64(abs(first[i, j] - second[i, j]) <= reach[j]) << j
+            patterns[i] |= np.int64(abs(first[i, j] - second[i, j]) <= reach[i, j]) << j
     return patterns
 
 
@@ -262,8 +390,8 @@ def fit_mixture(agrees, share, m, u, prior, tolerance, steps):
     m, u : ndarray of float64, shape (d,)
     prior : float
     likelihood : float
-        The mean log-likelihood of a pair before the last step. With more steps it never falls, but
-        for rounding.
+        The mean log-likelihood of a pair before the last step. With more steps it never falls,
+        except for rounding.
     steps : int
         How many steps were taken.
     converged : bool

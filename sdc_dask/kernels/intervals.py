@@ -1,12 +1,16 @@
 """Rank intervals: how many ranks lie between an original value and its masked one.
 
-Ranks are those of the masked values. With L(y) of them below y and E(y) not above it, the interval
-that reaches w ranks to both sides of all ranks of the masked value v holds the original value x if
-``E(x) > L(v) - w`` and ``L(x) < E(v) + w``: so w must be at least
+Ranks 0, 1, ..., n - 1 are those of the masked values. With L(y) of them below y and E(y) not above
+it, the equal masked values v have the ranks L(v) to E(v) - 1, and the middle one of these,
+``r = (L(v) + E(v) - 1) / 2``, stands for all of them. An interval that reaches w ranks to both
+sides goes from the smallest to the largest masked value whose rank is within w of r, both
+included. It holds the original value x if ``E(x) - 1 >= r - w`` and ``L(x) <= r + w``, and x is
+not beyond all masked values: there the intervals end. So twice w must be at least
 
-    max(0, L(v) - E(x) + 1, L(x) - E(v) + 1).
+    max(0, 2r + 2 - 2E(x), 2L(x) - 2r),
 
-Where L and E are known within bounds only, so is this.
+which is a whole number, or no w is enough, if E(x) = 0 or L(x) = n. Where L and E are known within
+bounds only, so is this.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+
+NEVER = 2**62  # ranks that no interval reaches: the value is beyond all masked ones
 
 
 class Borders(NamedTuple):
@@ -132,6 +138,7 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         How many are undecided. They are not counted in `disclosed`.
     """
     count = 0
+    n = before[-1]
     parts = borders.first.shape[0] - 1
     bounds = np.empty((parts, 2), np.int64)  # of L and E of all values of a part
     for part in range(parts):
@@ -141,11 +148,12 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
     for i in range(original.shape[0]):
         x = bounds[_part(borders, original[i])]
         v = bounds[_part(borders, masked[i])]
-        low = max(0, v[0] - x[1] + 1, x[0] - v[1] + 1)
-        high = max(0, v[1] - x[0] + 1, x[1] - v[0] + 1)
+        # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
+        low = _twice(x[0], x[1], 2 * v[0], 2 * v[1] - 2, n)
+        high = _twice(x[1], x[0], 2 * v[1] - 2, 2 * v[0], n)
         first = _count_below(limits, low)
         if _count_below(limits, high) != first:
-            # A few: their cells tell more than their parts.
+            # A few: their cells say more than their parts.
             low, high = _needed(borders, before, original[i], masked[i])
             first = _count_below(limits, low)
             if _count_below(limits, high) != first:
@@ -162,33 +170,50 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
 
 @jit
 def _needed(borders, before, original, masked):
-    """Return the least and the largest number of ranks that an interval may have to reach."""
+    """Return the least and the largest of what twice the reach of an interval may have to be."""
     if original == masked:
         return 0, 0
+    n = before[-1]
     x, v = _cell(borders, original), _cell(borders, masked)
     # L and E of each lie within its cell, and are exact at a border (odd cells).
-    in_x, in_v = 1 - (x & 1), 1 - (v & 1)
-    low = max(0, before[v] - before[x + 1] + 1, before[x] - before[v + 1] + 1)
-    high = max(
-        0,
-        before[v + in_v] - before[x + 1 - in_x] + 1,
-        before[x + in_x] - before[v + 1 - in_v] + 1,
+    if v & 1:
+        least = most = before[v] + before[v + 1] - 1
+    else:
+        least, most = 2 * before[v], 2 * before[v + 1] - 2
+    if x & 1:
+        below, upto = before[x], before[x + 1]
+        return _twice(below, upto, least, most, n), _twice(below, upto, most, least, n)
+    return (
+        _twice(before[x], before[x + 1], least, most, n),
+        _twice(before[x + 1], before[x], most, least, n),
     )
-    return low, high
 
 
 @jit
-def _count_below(limits, value):
+def _twice(below, upto, middle_above, middle_below, n):
+    """Return twice the ranks that an interval must reach.
+
+    It grows with L(x) and falls with E(x). It grows with 2r if x is below the masked value, for
+    which `middle_above` is taken, and falls if x is above, for which `middle_below` is.
+    """
+    if upto == 0 or below == n:
+        return NEVER
+    return max(0, middle_above + 2 - 2 * upto, 2 * below - middle_below)
+
+
+@jit
+def _count_below(limits, twice):
     count = 0
     for w in range(limits.shape[0]):
-        count += limits[w] < value
+        count += 2 * limits[w] < twice
     return count
 
 
 @jit
-def ranks_between(below_x, upto_x, below_v, upto_v):
-    """Return how many ranks an interval must reach to both sides, from exact counts."""
+def ranks_between(below_x, upto_x, below_v, upto_v, n):
+    """Return twice the ranks that intervals must reach to both sides, from exact counts."""
     needed = np.empty(below_x.shape[0], np.int64)
     for i in range(below_x.shape[0]):
-        needed[i] = max(0, below_v[i] - upto_x[i] + 1, below_x[i] - upto_v[i] + 1)
+        middle = below_v[i] + upto_v[i] - 1
+        needed[i] = _twice(below_x[i], upto_x[i], middle, middle, n)
     return needed

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from sdc_dask import arguments
-from sdc_dask.engine.classes import ClassSizes, lazy_class_sizes
+from sdc_dask.engine.classes import ClassSizes, merged_class_sizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
@@ -200,7 +200,7 @@ def _write_all(source: Source, trips: Sequence[Trip], layout: Layout, directory:
     ]
     buckets = -(-source.rows // ROWS_A_BUCKET)
     sizes = [
-        lazy_class_sizes([each.classes[number] for each in written], buckets)
+        merged_class_sizes(call, [each.classes[number] for each in written], buckets)
         for number in range(len(layout.counted))
     ]
     return call(

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-import dask
 import pandas as pd
 
-from sdc_dask.engine.classes import (
-    ClassSizes,
-    class_sizes,
-    lazy_class_sizes,
-    partition_classes,
-)
-from sdc_dask.engine.frames import Frame, is_dask, map_partitions
+from sdc_dask.engine.classes import ClassSizes, merged_class_sizes, partition_classes
+from sdc_dask.engine.frames import Calls, Frame, map_partitions
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.results import Result
@@ -38,13 +32,10 @@ class Anonymity(Result):
 def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anonymity:
     """Count classes of equal records in one pass."""
     columns = list(columns)
-    if is_dask(frame):
-        partials = map_partitions([frame[columns]], _chunk, columns)
-        buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
-        (sizes,) = dask.compute(lazy_class_sizes(partials, buckets))
-    else:
-        sizes = class_sizes(partition_classes(frame, columns))
-    return of_sizes(sizes, k)
+    call = Calls.of(frame)
+    partials = map_partitions([frame[columns]], _chunk, columns)
+    buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
+    return of_sizes(call.compute(merged_class_sizes(call, partials, buckets)), k)
 
 
 def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:

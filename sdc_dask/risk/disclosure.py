@@ -6,25 +6,22 @@ microdata", in: Confidentiality, Disclosure, and Data Access, North-Holland, 200
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from inspect import Parameter, signature
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
 from sdc_dask.results import Result
-from sdc_dask.risk.distance_linkage import distance_linkage
+from sdc_dask.risk.attacks import ATTACKS
+from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
+from sdc_dask.risk.attacks.probabilistic import ProbabilisticOptions, link_by_probability
+from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
-from sdc_dask.risk.linkage import Linkage, known_columns
-from sdc_dask.risk.probabilistic_linkage import probabilistic_linkage
-
-_NAMED = Parameter.KEYWORD_ONLY
-ATTACKS: dict[str, Callable[..., Linkage]] = {
-    "distance": distance_linkage,
-    "probabilistic": probabilistic_linkage,
-}
+from sdc_dask.risk.known import Names, describe, known_columns
+from sdc_dask.risk.linkage import Linkage, mean_of
+from sdc_dask.risk.sampling import Sampling
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,12 +32,61 @@ class DisclosureRisk(Result):
     dld: float = field(metadata={"note": "right links by distance, percent"})
     pld: float = field(metadata={"note": "right links by probability, percent"})
     interval: float = field(metadata={"note": "values in intervals of their ranks, percent"})
-    attacks: int = field(metadata={"note": "sets of known columns that were tried"})
-    tried: int = field(metadata={"note": "records an attack"})
+    tried: int = field(metadata={"note": "records that were linked, per attack"})
     dld_low: float = field(metadata={"note": "95% confidence interval of dld"})
     dld_high: float = field(metadata={"note": "its upper end"})
     pld_low: float = field(metadata={"note": "95% confidence interval of pld"})
     pld_high: float = field(metadata={"note": "its upper end"})
+    known: str = field(metadata={"note": ""})  # what the intruder knew
+    agreement: str = field(metadata={"note": ""})  # when values agreed, for pld
+    note: str = field(metadata={"note": ""})
+
+
+@dataclass(frozen=True)
+class Intruder:
+    """Who tries to find out what: known columns, and when values count as agreeing.
+
+    Attributes
+    ----------
+    sets : list of tuples
+        The columns that are known, for every attack.
+    known : str
+        The same in words.
+    distance : DistanceOptions
+    probability : ProbabilisticOptions
+    sampling : Sampling
+        Of the records that are tried.
+    """
+
+    sets: list[Names]
+    known: str
+    distance: DistanceOptions
+    probability: ProbabilisticOptions
+    sampling: Sampling
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Hashable],
+        *,
+        known: Any = None,
+        groups: Any = None,
+        tolerance: Any = 0.1,
+        unit: Any = "value",
+        sample: Any = "auto",
+        random_state: Any = None,
+    ) -> Intruder:
+        """Check what a caller says of an intruder; what is to be drawn is drawn here, once."""
+        sets = known_columns(list(columns), known, groups)
+        intruder = cls(
+            sets,
+            describe(columns, known, sets),
+            DistanceOptions(),
+            ProbabilisticOptions(tolerance=tolerance, unit=unit),
+            Sampling.of(sample, random_state),
+        )
+        intruder.probability.check(intruder.sampling, sets)
+        return intruder
 
 
 def linkage(
@@ -51,73 +97,54 @@ def linkage(
     *,
     known: Any = None,
     groups: Any = None,
+    sample: Any = None,
+    random_state: Any = None,
     **options: Any,
 ) -> Linkage:
     """Link records by one kind of attack, and average over the sets of columns that are known."""
     if isinstance(attack, (list, tuple)):
         raise SdcTypeError(f"attack must be one of {', '.join(map(repr, ATTACKS))}: pass columns=.")
-    link = ATTACKS[arguments.one_of(attack, "attack", ATTACKS)]
-    valid = [name for name, each in signature(link).parameters.items() if each.kind == _NAMED]
+    make, link = ATTACKS[arguments.one_of(attack, "attack", ATTACKS)]
+    valid = [each.name for each in fields(make)]
     unknown = [name for name in options if name not in valid]
     if unknown:
         raise SdcTypeError(
             f"attack={attack!r} takes no {', '.join(unknown)}: its options are {', '.join(valid)}."
         )
-    sets = known_columns(list(columns), list(columns) if known is None else known, groups)
-    links = [link(original, masked, list(some), **options) for some in sets]
-    return links[0] if len(links) == 1 else _mean_of(links)
-
-
-def _mean_of(links: list[Linkage]) -> Linkage:
-    """Average attacks on the same records."""
-    count = len(links)
-    notes = dict.fromkeys(each.note for each in links if each.note)
-    return Linkage(
-        links[0].attack,
-        max(each.columns for each in links),
-        links[0].tried,
-        sum(each.correct for each in links) / count,
-        round(sum(each.certain for each in links) / count),
-        sum(each.rate for each in links) / count,
-        sum(each.low for each in links) / count,
-        sum(each.high for each in links) / count,
-        "; ".join([f"mean of {count} attacks", *notes]),
-    )
-
-
-def drawn_once(sample: Any, random_state: Any) -> dict[str, Any]:
-    """Return options by which several attacks try the same records."""
-    if sample is None:
-        return {"sample": None, "random_state": random_state}
-    return {"sample": sample, "random_state": arguments.entropy(random_state)}
+    sets = known_columns(list(columns), known, groups)
+    sampling = Sampling.of(sample, random_state)
+    checked = make(**options)
+    checked.check(sampling, sets)
+    needed = max(sets, key=len)
+    return mean_of(link(Encounter.of(original, masked, needed, sampling), sets, checked))
 
 
 def disclosure_risk(
-    original: Frame,
-    masked: Frame,
-    columns: Sequence[Hashable],
-    *,
-    known: Any = "half",
-    groups: Any = None,
-    sample: Any = None,
-    random_state: Any = None,
+    original: Frame, masked: Frame, columns: Sequence[Hashable], **intruder: Any
 ) -> DisclosureRisk:
     """Measure linkage by distance and by probability, and interval disclosure."""
-    options = drawn_once(sample, random_state)
-    dld, pld = (
-        linkage(original, masked, attack, columns, known=known, groups=groups, **options)
-        for attack in ATTACKS
-    )
-    near = interval_disclosure(original, masked, columns).interval
+    who = Intruder.of(columns, **intruder)
+    return risk_of(Encounter.of(original, masked, columns, who.sampling), who)
+
+
+def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
+    """Measure the risks of an encounter."""
+    dld = mean_of(link_by_distance(encounter, intruder.sets, intruder.distance))
+    pld = mean_of(link_by_probability(encounter, intruder.sets, intruder.probability))
+    near = interval_disclosure(encounter.original, encounter.masked, encounter.columns).interval
+    remarks = dict.fromkeys([encounter.note, *dld.remarks, *pld.remarks])
+    remarks.pop(f"mean of {len(intruder.sets)} attacks", None)
     return DisclosureRisk(
         0.25 * dld.rate + 0.25 * pld.rate + 0.5 * near,
         dld.rate,
         pld.rate,
         near,
-        len(known_columns(list(columns), known, groups)),
         dld.tried,
         dld.low,
         dld.high,
         pld.low,
         pld.high,
+        intruder.known,
+        intruder.probability.agreement,
+        "; ".join(remarks),
     )

@@ -15,21 +15,19 @@ Proc. ICDE 2007.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
-import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
 from sdc_dask.engine.classes import ClassSizes, cell_bits, merge_sizes
 from sdc_dask.engine.columns import is_numeric
-from sdc_dask.engine.frames import Frame, is_dask, map_partitions, merge_tree
+from sdc_dask.engine.frames import Calls, Frame, Task, map_partitions
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, merge_classes, record_keys
@@ -546,80 +544,76 @@ def _summarize(
     frame: Frame, columns: list[Hashable], secret: list[_Confidential]
 ) -> list[_Summary]:
     """Measure every confidential column."""
+    call = Calls.of(frame)
     needed = frame[[*dict.fromkeys(columns), *(each.name for each in secret)]]
-    how: dict[str, Any] = {}
-    if is_dask(frame):
-        partials = map_partitions([needed], _pairs_of, columns, secret)
-    else:
-        how["scheduler"] = "synchronous"
-        whole, *lists = (
-            delayed(each, pure=False, traverse=False) for each in (needed, columns, secret)
-        )
-        partials = [_task(_pairs_of)(whole, 0, *lists)]
+    partials = map_partitions([needed], _pairs_of, columns, secret)
     number = -(-len(partials) // PARTITIONS_A_BUCKET)
-    merged = [
-        [
-            merge_tree([_task(_take)(each, j, bucket, number) for each in partials], _merge_pairs)
-            for bucket in range(number)
-        ]
-        for j in range(len(secret))
-    ]
-    # The pairs stay in the memory of the workers, or on their disks: distances can be told only
+    # The pairs stay in the memory of the workers, or on their disks: distances can be measured only
     # when all values of the frame are known, and the frame is not to be computed again for that.
-    (buckets,) = dask.persist(merged, **how)
-    merge = functools.partial(_merge_values, most=MOST_RANKS)
-    (values,) = dask.persist(
+    buckets = call.persist(
         [
-            merge_tree([_task(_values_of)(pairs, MOST_RANKS) for pairs in each], merge)
-            for each in buckets
-        ],
-        **how,
+            [
+                call.merge(
+                    [call(_take, each, j, bucket, number) for each in partials], _merge_pairs
+                )
+                for bucket in range(number)
+            ]
+            for j in range(len(secret))
+        ]
     )
-    (extents,) = dask.compute([_task(_extent)(each) for each in values], **how)
+    merge = functools.partial(_merge_values, most=MOST_RANKS)
+    values = call.persist(
+        [
+            call.merge([call(_values_of, pairs, MOST_RANKS) for pairs in each], merge)
+            for each in buckets
+        ]
+    )
+    extents = call.compute([call(_extent, each) for each in values])
     tasks = []
     for pairs, known, (different, rows), column in zip(
         buckets, values, extents, secret, strict=True
     ):
         if rows == 0:
             raise SdcValueError("the frame has no records: there are no classes to count.")
-        table = _task(_in_table)(known)
+        table = call(_in_table, known)
         if column.kind == "equal":
-            distances = _equal(pairs, table, rows, different <= MOST_RANKS)
+            distances = _equal(call, pairs, table, rows, different <= MOST_RANKS)
         else:
-            distances = _ordered(pairs, table, different <= MOST_RANKS)
-        each = [_task(_summary_of)(*both) for both in zip(pairs, distances, strict=True)]
-        tasks.append(merge_tree(each, _merge_summaries))
-    return list(dask.compute(*tasks, **how))
+            distances = _ordered(call, pairs, table, different <= MOST_RANKS)
+        each = [call(_summary_of, *both) for both in zip(pairs, distances, strict=True)]
+        tasks.append(call.merge(each, _merge_summaries))
+    return call.compute(tasks)
 
 
-def _task(function: Callable[..., Any]) -> Any:
-    return delayed(function, pure=False)
-
-
-def _ordered(buckets: list[Delayed], values: Delayed, complete: bool) -> list[Delayed]:
+def _ordered(call: Calls, buckets: list[Task], values: Task, complete: bool) -> list[Task]:
     """Return the distances of the classes of each bucket, by ranks."""
     if not complete:
-        counted = [_task(_count_by_rank)(each, values) for each in buckets]
-        values = _task(_with_counts)(values, merge_tree(counted, _add_arrays))
-    return [_task(_ordered_distances)(each, values) for each in buckets]
+        counted = [call(_count_by_rank, each, values) for each in buckets]
+        values = call(_with_counts, values, call.merge(counted, _add_arrays))
+    return [call(_ordered_distances, each, values) for each in buckets]
 
 
-def _equal(buckets: list[Delayed], values: Delayed, rows: int, complete: bool) -> list[Delayed]:
+def _equal(call: Calls, buckets: list[Task], values: Task, rows: int, complete: bool) -> list[Task]:
     """Return the distances of the classes of each bucket, with all values equally far."""
-    tables = [values.table]
+    tables = [call(_table, values)]
     if not complete:
         # Values may be as many as pairs: a range of them at a time.
         number = len(buckets)
-        counted = [_task(_table_of)(each) for each in buckets]
-        take = _task(ClassCounts.bucket)
+        counted = [call(_table_of, each) for each in buckets]
         tables = [
-            merge_tree([take(each, i, number) for each in counted], merge_classes)
+            call.merge(
+                [call(ClassCounts.bucket, each, i, number) for each in counted], merge_classes
+            )
             for i in range(number)
         ]
     distances = []
     for pairs in buckets:
         found = None
         for table in tables:
-            found = _task(_excess)(pairs, table, rows, found)
-        distances.append(_task(_floating)(found))
+            found = call(_excess, pairs, table, rows, found)
+        distances.append(call(_floating, found))
     return distances
+
+
+def _table(values: _Values) -> ClassCounts:
+    return values.table

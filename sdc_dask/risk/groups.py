@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import getitem
 
-import dask
 import pandas as pd
-from dask.delayed import delayed
 
 from sdc_dask import arguments
-from sdc_dask.engine.classes import class_sizes, lazy_class_sizes, partition_classes
-from sdc_dask.engine.frames import Frame, is_dask, map_partitions
+from sdc_dask.engine.classes import merged_class_sizes, partition_classes
+from sdc_dask.engine.frames import Calls, Frame, map_partitions
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.results import Result
@@ -102,7 +100,7 @@ def group_anonymity(
         The groups of columns that were masked, of any kind; the first ones are those that an
         intruder is taken to know first.
     k : int, optional
-        The k that each group was masked with, to tell what could be expected.
+        The k that each group was masked with, to say what could be expected.
 
     Returns
     -------
@@ -131,14 +129,11 @@ def group_anonymity(
     if k is not None:
         k = arguments.whole_number(k, "k", 1)
     known = list(accumulate(names))  # the columns of the first group, of the first two, ...
-    if is_dask(frame):
-        partials = map_partitions([frame[list(known[-1])]], _chunk, known)
-        buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
-        take = delayed(getitem, pure=False)
-        by_known = [[take(partial, r) for partial in partials] for r in range(len(known))]
-        sizes = dask.compute(*(lazy_class_sizes(each, buckets) for each in by_known))
-    else:
-        sizes = tuple(class_sizes(classes) for classes in _chunk(frame, 0, known))
+    call = Calls.of(frame)
+    partials = map_partitions([frame[list(known[-1])]], _chunk, known)
+    buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
+    by_known = [[call(getitem, partial, r) for partial in partials] for r in range(len(known))]
+    sizes = call.compute([merged_class_sizes(call, each, buckets) for each in by_known])
     found = [of_sizes(each, None) for each in sizes]
     rows = found[0].rows
     expected = None

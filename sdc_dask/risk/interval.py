@@ -33,6 +33,8 @@ PERCENTS = tuple(range(1, 11))
 # Of a column's values, between which ranks are known within a cell's count. About one case in a
 # thousand remains undecided then.
 BORDERS = 2**17
+# Of several columns, between which one pass counts exactly: each partition holds all of them.
+MOST_BORDERS = 2**20
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +52,7 @@ class WidthDisclosure(Result):
     """How often original values lie within a share of the deviation from their masked values."""
 
     interval: float = field(metadata={"note": "percent of values disclosed: lower is safer"})
-    records: float = field(metadata={"note": "percent of records disclosed in all columns"})
-    drisk: float = field(metadata={"note": "... in all columns or all but one, sdcMicro's dRisk"})
+    drisk: float = field(metadata={"note": "percent of records disclosed in all columns"})
     width: float = field(metadata={"note": "half an interval, in deviations of the masked column"})
     rows: int = field(metadata={"note": "records"})
     by_column: dict[Hashable, float] = field(metadata={"note": ""})
@@ -65,9 +66,15 @@ def interval_disclosure(
 ) -> IntervalDisclosure:
     """Measure rank intervals of 1 to 10 percent to both sides of the masked value.
 
+    The interval of a masked value goes from the masked value so many ranks below to that so many
+    ranks above, both included. Of equal masked values, which share several ranks, it is counted
+    from the middle one; and no interval goes beyond the smallest or the largest masked value.
+    Therefore a constant column discloses only what is equal to the constant, and large groups of
+    equal values disclose less than small ones.
+
     A pandas frame is sorted. A Dask frame is never sorted as a whole: counts between a hundred
     thousand values of every column bound all ranks, which decides nearly all cases; the ranks of
-    the rest are counted exactly, column by column. Both give the same numbers.
+    the rest are counted exactly. Both give the same numbers.
     """
     columns = list(columns)
     frames = pair_frames(original, masked, columns)
@@ -103,9 +110,10 @@ def _in_memory(
             np.searchsorted(order, x, side="right"),
             np.searchsorted(order, v),
             np.searchsorted(order, v, side="right"),
+            len(v),
         )
         rows.append(len(v))
-        disclosed.append([int((needed <= limit).sum()) for limit in limits_of(len(v))])
+        disclosed.append([int((needed <= 2 * limit).sum()) for limit in limits_of(len(v))])
     _check_rows(rows, columns)
     return np.array(rows), np.array(disclosed)
 
@@ -141,16 +149,34 @@ def _out_of_core(
     for column, each, count in zip(columns, found, rows.tolist(), strict=True):
         _check_same(column, each.rows, count)
     disclosed = np.array([each.disclosed for each in found])
-    # What is left needs exact ranks: its own values are the borders now. One column at a time,
-    # since every partition counts between all of them.
-    for j, each in enumerate(found):
-        if len(each.masked):
-            exact = borders_of(np.concatenate([each.original, each.masked]))
-            (counts,) = _counted(frames[1][[columns[j]]], [columns[j]], [exact])
-            _check_same(columns[j], int(counts[-1]), each.rows)
+    # What is left needs exact ranks: its own values are the borders now.
+    exact = {
+        j: borders_of(np.concatenate([each.original, each.masked]))
+        for j, each in enumerate(found)
+        if len(each.masked)
+    }
+    for some in _together({j: len(each.values) for j, each in exact.items()}):
+        names = [columns[j] for j in some]
+        counts = _counted(frames[1][names], names, [exact[j] for j in some])
+        for j, upto in zip(some, counts, strict=True):
+            each = found[j]
+            _check_same(columns[j], int(upto[-1]), each.rows)
             undecided = np.empty(len(each.masked), np.int64)  # none, at borders
-            classify(exact, counts, each.original, each.masked, limits[j], disclosed[j], undecided)
+            classify(exact[j], upto, each.original, each.masked, limits[j], disclosed[j], undecided)
     return rows, disclosed
+
+
+def _together(sizes: dict[int, int]) -> list[list[int]]:
+    """Return which columns are counted in one pass: as many as have `MOST_BORDERS` together."""
+    passes: list[list[int]] = []
+    room = 0
+    for column, size in sizes.items():
+        if size > room:
+            passes.append([])
+            room = MOST_BORDERS
+        passes[-1].append(column)
+        room -= size
+    return passes
 
 
 def _check_same(column: Hashable, now: int, before: int) -> None:
@@ -163,9 +189,12 @@ def _check_same(column: Hashable, now: int, before: int) -> None:
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leave out values of a sample that has more than BORDERS, since partitions give some each."""
+    """Leave out values of a sample that has more than BORDERS, since partitions give some each.
+
+    The smallest and the largest one stay: which values are beyond them is then decided.
+    """
     values = np.unique(values)
-    return values[:: max(1, -(-len(values) // BORDERS))]
+    return np.append(values[:: max(1, -(-len(values) // BORDERS))], values[-1:])
 
 
 def _counted(
@@ -179,11 +208,17 @@ def _counted(
 def _sample(
     part: pd.DataFrame, number: int, columns: list[Hashable], parts: int
 ) -> list[NDArray[np.float64]]:
-    """Draw BORDERS values of every column or more, over all partitions."""
+    """Draw BORDERS values of every column or more over all partitions, and take both ends."""
     share = -(-BORDERS // parts)
     picked = sample_positions(len(part), len(part), number, -(-share // SAMPLES_A_RANGE))
-    values = to_float(part.iloc[picked], columns)
-    return [values[~np.isnan(values[:, j]), j] + 0.0 for j in range(len(columns))]
+    values = to_float(part, columns)
+    samples = []
+    for j in range(len(columns)):
+        present = values[~np.isnan(values[:, j]), j]
+        drawn = values[picked, j]
+        ends = [present.min(), present.max()] if len(present) else []
+        samples.append(np.append(drawn[~np.isnan(drawn)], ends) + 0.0)
+    return samples
 
 
 def _stack(parts: list[list[NDArray[np.float64]]]) -> list[NDArray[np.float64]]:
@@ -265,8 +300,8 @@ def width_disclosure(
 ) -> WidthDisclosure:
     """Measure intervals of a share of the masked column's deviation: two passes.
 
-    sdcMicro's dRisk is the share of records of which at most one value lies outside; deviations
-    are those of a sample, of n - 1 degrees of freedom.
+    ``drisk`` is what sdcMicro's dRisk returns since 2020, in percent: records of which all values
+    lie inside. Deviations are those of a sample, of n - 1 degrees of freedom.
     """
     columns = list(columns)
     frames = pair_frames(original, masked, columns)
@@ -274,12 +309,11 @@ def width_disclosure(
     _check_rows([each.n for each in sums], columns)
     of_sample = [math.sqrt(each.n / max(1, each.n - 1)) for each in sums]
     reach = np.array([width * r * each.deviation for r, each in zip(of_sample, sums, strict=True)])
-    rows, values, within, outside = map_reduce(frames, _within, _add_within, columns, reach)
+    rows, values, within, whole = map_reduce(frames, _within, _add_within, columns, reach)
     shares = 100 * within / values
     return WidthDisclosure(
         float(shares.mean()),
-        float(100 * outside[0] / rows),
-        float(100 * outside[:2].sum() / rows),
+        100 * whole / rows,
         width,
         rows,
         {column: float(share) for column, share in zip(columns, shares, strict=True)},
@@ -295,8 +329,8 @@ def _add_sums(parts: list[list[ExactSum]]) -> list[ExactSum]:
     return [sum(column, ExactSum()) for column in zip(*parts, strict=True)]
 
 
-# Rows; values and those disclosed, by column; rows by the number of values that are not.
-_Within = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+# Rows; values and those disclosed, by column; rows of which all values are.
+_Within = tuple[int, NDArray[np.int64], NDArray[np.int64], int]
 
 
 def _within(
@@ -310,10 +344,9 @@ def _within(
     with np.errstate(over="ignore"):
         near = np.abs(old - new) <= reach
     there = ~np.isnan(old)
-    outside = np.bincount((there & ~near).sum(1), minlength=len(columns) + 1)
-    return len(old), there.sum(0), (near & there).sum(0), outside
+    return len(old), there.sum(0), (near & there).sum(0), int((near | ~there).all(1).sum())
 
 
 def _add_within(parts: list[_Within]) -> _Within:
-    rows, values, within, outside = zip(*parts, strict=True)
-    return sum(rows), np.sum(values, axis=0), np.sum(within, axis=0), np.sum(outside, axis=0)
+    rows, values, within, whole = zip(*parts, strict=True)
+    return sum(rows), np.sum(values, axis=0), np.sum(within, axis=0), sum(whole)

@@ -1,26 +1,19 @@
-"""What attacks by record linkage return, and which columns their intruders know."""
+"""What attacks by record linkage return."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from sdc_dask import arguments
-from sdc_dask.engine.scan import Scan
-from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.errors import SdcValueError
 from sdc_dask.results import Result
 
 _Z = 1.959963984540054  # 95% of a normal distribution lie within so many deviations of its mean
-
-Names = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,16 +30,10 @@ class Linkage(Result):
     high: float = field(metadata={"note": "the upper end"})
     note: str = field(metadata={"note": ""})
 
-
-def check_values(found: Scan, which: str) -> None:
-    """Raise ValueError if the original or the masked frame has values without a distance."""
-    try:
-        found.check(
-            advice=", in both frames, for instance with ok = df.notna().all(axis=1); or name other "
-            "columns"
-        )
-    except ValueError as error:
-        raise SdcValueError(f"the {which} frame has {error}") from None
+    @property
+    def remarks(self) -> list[str]:
+        """What the note says, one by one."""
+        return self.note.split("; ") if self.note else []
 
 
 def count_links(ties: NDArray[np.int64]) -> Counter[int]:
@@ -133,100 +120,24 @@ def _wilson(share: float, size: float) -> float:
     return (2 * size * share + _Z * _Z - _Z * root) / (2 * (size + _Z * _Z))
 
 
-def known_columns(
-    columns: Sequence[Hashable],
-    known: str | Sequence[Hashable],
-    groups: Sequence[Sequence[Hashable]] | None = None,
-) -> list[Names]:
-    """Return the sets of columns that intruders know, one for each attack.
-
-    A risk such as DLD is the mean of the rates of these attacks.
-
-    Parameters
-    ----------
-    columns : list
-        Columns that were masked, in the order in which they become known.
-    known : {"half", "all", "groups"} or list
-        - "half": the first column, the first two, and so on to half of them (rounded up);
-        - "all": the first column, the first two, and so on to all of them;
-        - "groups": the columns of the first two groups, of the first three, and so on to all
-          groups; if there is one group only, its columns;
-        - a list of columns: these, in a single attack.
-    groups : list of lists, optional
-        The groups that were masked each on its own, of "groups" alone.
-
-    Returns
-    -------
-    list of tuples
-
-    Notes
-    -----
-    J. Nin (*Contributions to Record Linkage for Disclosure Risk Assessment*, doctoral thesis,
-    Universitat Autònoma de Barcelona) lets intruders know from one to half of the columns (section
-    2.5.2), and of columns masked in groups from two groups to all (section 4.3.1), but does not
-    say which. The first ones in the order of his tables, and half of 13 taken to be 7, come
-    closest to his figures for rank swapping.
-
-    Examples
-    --------
-    >>> known_columns(["a", "b", "c"], "half")
-    [('a',), ('a', 'b')]
-    >>> known_columns(["a", "b", "c", "d"], "groups", [["a", "b"], ["c"], ["d"]])
-    [('a', 'b', 'c'), ('a', 'b', 'c', 'd')]
-    >>> known_columns(["a", "b", "c"], ["a", "c"])
-    [('a', 'c')]
-    """
-    names = _names(columns, "columns")
-    if groups is not None and known != "groups":
-        raise SdcValueError(
-            "groups has a meaning with known='groups' alone: leave it out, or pass that."
-        )
-    if isinstance(known, str):
-        if known == "half":
-            return [names[:r] for r in range(1, (len(names) + 1) // 2 + 1)]
-        if known == "all":
-            return [names[:r] for r in range(1, len(names) + 1)]
-        if known == "groups":
-            return _first_groups(names, groups)
-        raise SdcValueError(
-            f"known must be 'half', 'all', 'groups' or a list of columns, received {known!r}."
-        )
-    chosen = _names(known, "known")
-    _check_among(chosen, names, "known")
-    return [chosen]
-
-
-def _first_groups(names: Names, groups: Sequence[Sequence[Hashable]] | None) -> list[Names]:
-    if groups is None:
-        raise SdcValueError("known='groups' needs groups: a list of lists of columns.")
-    if not isinstance(groups, (list, tuple)) or not groups:
-        raise SdcTypeError("groups must be a list of lists of columns, with at least one list.")
-    each = [_names(group, "a group") for group in groups]
-    named = [name for group in each for name in group]
-    _check_among(named, names, "groups")
-    if len(set(named)) < len(named):
-        raise SdcValueError("groups name a column more than once. A column belongs to one group.")
-    first = list(accumulate(each))
-    return first[1:] or first
-
-
-def _names(value: Any, what: str) -> Names:
-    if isinstance(value, str) or not isinstance(value, (list, tuple, pd.Index)):
-        raise SdcTypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
-    names = tuple(value)
-    arguments.check_names(names, what)
-    if not names:
-        raise SdcValueError(f"{what} is empty: name the columns that an intruder knows.")
-    if len(set(names)) < len(names):
-        raise SdcValueError(f"{what} names a column more than once.")
-    return names
-
-
-def _check_among(chosen: Sequence[Hashable], names: Names, what: str) -> None:
-    others = [name for name in chosen if name not in names]
-    if others:
-        listed = ", ".join(repr(name) for name in others)
-        raise SdcValueError(
-            f"{what} names columns that are not among the masked ones: {listed}. Name them in "
-            "columns, too, or leave them out."
-        )
+def mean_of(links: list[Linkage]) -> Linkage:
+    """Average attacks on the same records, and count what is to be said of some of them."""
+    if len(links) == 1:
+        return links[0]
+    count = len(links)
+    remarks = Counter(remark for each in links for remark in each.remarks)
+    said = [
+        remark if times == count else f"in {times} of {count} attacks: {remark}"
+        for remark, times in remarks.items()
+    ]
+    return Linkage(
+        links[0].attack,
+        max(each.columns for each in links),
+        links[0].tried,
+        sum(each.correct for each in links) / count,
+        round(sum(each.certain for each in links) / count),
+        sum(each.rate for each in links) / count,
+        sum(each.low for each in links) / count,
+        sum(each.high for each in links) / count,
+        "; ".join([f"mean of {count} attacks", *said]),
+    )

@@ -2,8 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from sdc_dask import arguments
+from sdc_dask.errors import SdcValueError
+
+AUTO = "auto"
+MOST_OF_ALL = 10_000  # records up to which "auto" tries all
+AUTO_SIZE = 5_000  # records that it draws from more
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many records are tried, and which: the same ones whenever it is asked.
+
+    Examples
+    --------
+    >>> every = Sampling.of(None)
+    >>> every.rows(4)
+    array([0, 1, 2, 3])
+    >>> some = Sampling.of("auto", random_state=1)
+    >>> len(some.rows(10_000)), len(some.rows(10_001))
+    (10000, 5000)
+    """
+
+    size: int | str | None
+    entropy: int
+
+    @classmethod
+    def of(cls, sample: Any, random_state: Any = None) -> Sampling:
+        """Check what a caller asks for; a random state of None is drawn here, once."""
+        if isinstance(sample, str) and sample == AUTO:
+            pass
+        elif sample is not None:
+            sample = arguments.whole_number(sample, "sample", 1)
+        elif random_state is not None:
+            raise SdcValueError(
+                "random_state has a meaning with sample alone: nothing is drawn if all records are "
+                "tried."
+            )
+        return cls(sample, arguments.entropy(random_state))
+
+    def rows(self, n: int) -> NDArray[np.int64]:
+        """Return the rows of n that are tried, in order."""
+        size = self.size
+        if isinstance(size, str):
+            size = None if n <= MOST_OF_ALL else AUTO_SIZE
+        return draw_rows(n, size, self.entropy)
 
 
 def draw_rows(n: int, sample: int | None, entropy: int) -> NDArray[np.int64]:

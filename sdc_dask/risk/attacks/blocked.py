@@ -13,25 +13,23 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-import dask
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import parts_of, plan_blocks
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.frames import Frame, is_dask, map_partitions, merge_tree
-from sdc_dask.engine.pairs import check_pairs, pair_parts
+from sdc_dask.engine.frames import Calls, map_partitions
+from sdc_dask.engine.masks import routed_frame
+from sdc_dask.engine.pairs import pair_parts
 from sdc_dask.engine.placement import Placement, place
-from sdc_dask.engine.route import route, routed_frame, sorted_by_key
-from sdc_dask.engine.scan import NOT_THE_SAME, scan
-from sdc_dask.engine.strata import StrataRule
+from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.engine.space import Space
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.boxes import BoxTree, box_tree, reaches_others
 from sdc_dask.kernels.neighbours import count_ties, distinct, search_tree, squared_distances
-from sdc_dask.risk.linkage import check_values, count_links
-from sdc_dask.risk.space import Space
+from sdc_dask.risk.encounter import ONE_STRATUM, Encounter
+from sdc_dask.risk.linkage import count_links
 
 LARGEST_BLOCK = 100_000  # what max_block="auto" stands for
 
@@ -45,38 +43,30 @@ class BlockedLinks:
 
 
 def link_in_blocks(
-    original: Frame,
-    masked: Frame,
-    columns: Sequence[Hashable],
-    space: Space,
-    rows: Sequence[int],
-    max_block: int,
+    encounter: Encounter, columns: Sequence[Hashable], space: Space, max_block: int
 ) -> BlockedLinks:
     """Link all records within blocks of a 2^d-tree over the masked ones.
 
     Parameters
     ----------
-    original, masked : pandas or Dask DataFrame
-        That can be walked side by side.
-    columns : list
+    encounter : Encounter
+        With values that all have a distance.
+    columns : sequence
+        That the intruder knows.
     space : Space
         With the Euclidean distance.
-    rows : sequence of int
-        Of the partitions of the original.
     max_block : int
         L: a leaf of the tree with more records is split.
     """
-    rule = StrataRule(())
-    found = scan(masked, columns, [rule])
-    check_pairs(found.rows, rows)
-    check_values(found, "masked")
-    (strata,) = found.strata([rule])
+    names = list(columns)
+    original, masked, found = encounter.original[names], encounter.masked[names], encounter.after
+    (strata,) = found.strata([ONE_STRATUM])
     blocks = plan_blocks(
         masked,
         found,
         strata,
-        columns,
-        found.coordinates(columns, standardize=True),
+        names,
+        found.coordinates(names, standardize=True),
         # Cells of few records are fused with others: as a rule, more is certain in larger blocks.
         k=min(found.n, max(1, max_block // 4)),
         max_block=max_block,
@@ -84,17 +74,13 @@ def link_in_blocks(
     )
     placement = place(masked, blocks, found, 1, planned_here=True)
     regions = _Regions.of(placement, space)
-    if not is_dask(masked):
-        routed = sorted_by_key(_depart(original, masked, 0, list(columns), placement, space))
-        return _link(routed, 0, placement.row_ids.bits, space.weight, regions)
-    meta = routed_frame(np.empty(0, np.int64), np.empty((0, 2 * len(columns))))
-    left = map_partitions([original, masked], _depart, list(columns), placement, space)
-    parts = route(
-        dd.from_delayed(left, meta=meta, verify_meta=False),
-        placement.divisions(len(left), 2 * len(columns)),
-    )
-    links = map_partitions([parts], _link, placement.row_ids.bits, space.weight, regions)
-    result: BlockedLinks = dask.compute(merge_tree(links, _merge))[0]
+    call = Calls.of(masked)
+    meta = routed_frame(np.empty(0, np.int64), np.empty((0, 2 * len(names))))
+    left = map_partitions([original, masked], _depart, names, placement, space)
+    parts = call.route(left, meta, placement.divisions(len(left), 2 * len(names)))
+    shared = [call.share(each) for each in (placement.row_ids.bits, space.weight, regions)]
+    links = [call(_link, part, *shared) for part in parts]
+    result: BlockedLinks = call.compute(call.merge(links, _merge))
     if sum(result.possible.values()) != found.n:
         raise SdcRuntimeError(f"records were lost on their way to the blocks. {NOT_THE_SAME}")
     return result
@@ -140,12 +126,11 @@ def _depart(
         raise SdcRuntimeError(
             f"masked records are outside the bounds of their leaves. {NOT_THE_SAME}"
         )
-    return routed_frame(key, np.hstack(space.pairs(old, new, columns)))
+    return routed_frame(key, np.hstack(space.pairs(old, new)))
 
 
 def _link(
     routed: pd.DataFrame,
-    _number: int,
     bits: int,
     weight: NDArray[np.float64],
     regions: _Regions,

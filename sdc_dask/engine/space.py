@@ -1,4 +1,4 @@
-"""Where an intruder measures the distances between records."""
+"""Spaces in which distances between records are measured: scaled, and whitened if need be."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.engine.frames import Frame
-from sdc_dask.engine.moments import co_moments
+from sdc_dask.engine.moments import CoMoments
 from sdc_dask.engine.scan import Scan
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
@@ -25,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Space:
-    """From values to points. Their weighted Euclidean distance is that of the intruder."""
+    """From values to points, whose weighted Euclidean distance is that of the space."""
 
     coordinates: Coordinates
     factor: Array | None  # of the correlation matrix, for the Mahalanobis distance
@@ -42,19 +41,8 @@ class Space:
             return self.coordinates.shrink(values)
         return whiten(self.coordinates.points(values), self.factor)
 
-    def masked_points(self, values: Array, columns: Sequence[Hashable]) -> Array:
+    def masked_points(self, values: Array) -> Array:
         """Return the points of masked values, which may lie anywhere."""
-        for j, column in enumerate(columns):
-            for count, what in (
-                (int(np.isnan(values[:, j]).sum()), "missing cells"),
-                (int(np.isinf(values[:, j]).sum()), "infinite values"),
-            ):
-                if count:
-                    raise SdcValueError(
-                        f"column {column!r} of the masked frame has {count} {what} in a partition: "
-                        "their distance is not a number. Replace them, or drop those records from "
-                        "both frames."
-                    )
         with np.errstate(over="ignore"):
             points = self.points(values)
             if not np.all(np.abs(points * self.weight) < _LARGEST):
@@ -64,25 +52,29 @@ class Space:
                 )
         return points
 
-    def pairs(
-        self, original: Array, masked: Array, columns: Sequence[Hashable]
-    ) -> tuple[Array, Array]:
+    def pairs(self, original: Array, masked: Array) -> tuple[Array, Array]:
         """Return the points of original and of masked records."""
-        return self.points(original), self.masked_points(masked, columns)
+        return self.points(original), self.masked_points(masked)
 
 
-def space_of(
-    original: Frame,
-    columns: Sequence[Hashable],
-    found: Scan,
-    distance: str,
-    standardize: bool,
-) -> Space:
-    """Return the space of an original frame that was scanned."""
-    coordinates = found.coordinates(columns, standardize=standardize)
-    if distance == "euclidean":
-        return Space(coordinates, None)
-    return Space(coordinates, _cholesky(co_moments(original, columns).correlation(), columns))
+def euclidean(found: Scan, columns: Sequence[Hashable], *, standardize: bool) -> Space:
+    """Return the space of columns of a frame that was scanned, in deviations or in their units."""
+    return Space(found.coordinates(columns, standardize=standardize), None)
+
+
+def mahalanobis(found: Scan, columns: Sequence[Hashable], moments: CoMoments) -> Space:
+    """Return the space of columns in which all directions have the same variance.
+
+    Parameters
+    ----------
+    found : Scan
+    columns : sequence
+    moments : CoMoments
+        Of these columns, or of more.
+    """
+    places = [moments.columns.index(column) for column in columns]
+    correlation = moments.correlation()[np.ix_(places, places)]
+    return Space(found.coordinates(columns, standardize=True), _cholesky(correlation, columns))
 
 
 def _cholesky(correlation: Array, columns: Sequence[Hashable]) -> Array:
