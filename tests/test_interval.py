@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
+from sdc_dask.engine import ranks
 from sdc_dask.kernels.intervals import borders_of, count_cells
-from sdc_dask.risk import interval
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_ranks_as_defined(
     assert expected.interval == pytest.approx(by_rank(x, v))
     with pytest.MonkeyPatch.context() as patch:
         # With few borders, many ranks are not known before the last pass.
-        patch.setattr(interval, "BORDERS", borders)
+        patch.setattr(ranks, "BORDERS", borders)
         patch.setattr("sdc_dask.engine.splitters.SAMPLES_A_RANGE", 1)
         lazy = dd.from_pandas(original, npartitions=npartitions)
         other = dd.from_pandas(masked, npartitions=npartitions)
@@ -161,7 +161,7 @@ def test_exact_ranks_of_many_columns_take_one_pass() -> None:
         lazy, other = (dd.from_pandas(each, npartitions=2) for each in (frame, masked))
         other = other.map_partitions(counted, meta=frame.iloc[:0])
         with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="sync"):
-            patch.setattr(interval, "BORDERS", 8)
+            patch.setattr(ranks, "BORDERS", 8)
             patch.setattr("sdc_dask.engine.splitters.SAMPLES_A_RANGE", 1)
             found = lazy.sdc.interval_disclosure(other, columns)
         assert found == frame.sdc.interval_disclosure(masked, columns)
@@ -236,7 +236,7 @@ def test_values_that_vanish_between_passes_are_an_error(passes: int) -> None:
         dask.config.set(scheduler="sync"),
         pytest.raises(RuntimeError, match="of the masked frame has 499 values, and had 500"),
     ):
-        patch.setattr(interval, "BORDERS", 2)
+        patch.setattr(ranks, "BORDERS", 2)
         patch.setattr("sdc_dask.engine.splitters.SAMPLES_A_RANGE", 1)
         original.sdc.interval_disclosure(masked)
 

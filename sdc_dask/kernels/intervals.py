@@ -99,6 +99,15 @@ def count_cells(borders, values, counts):
 
 
 @jit
+def cells_of(borders, values):
+    """Return the cell of every value, as :func:`count_cells` numbers them."""
+    cells = np.empty(values.shape[0], np.int64)
+    for i in range(values.shape[0]):
+        cells[i] = _cell(borders, values[i])
+    return cells
+
+
+@jit
 def _cell(borders, value):
     """Return the cell of a value: 2b + 1 at border b, 2b between borders b - 1 and b."""
     part = _part(borders, value)

@@ -17,24 +17,18 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_reduce
 from sdc_dask.engine.pairs import pair_frames, pair_values
-from sdc_dask.engine.splitters import SAMPLES_A_RANGE, sample_positions
+from sdc_dask.engine.ranks import count_below, sample_borders, together
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.intervals import (
     Borders,
     borders_of,
     classify,
-    count_cells,
     ranks_between,
 )
 from sdc_dask.results import Result
 
 PERCENTS = tuple(range(1, 11))
-# Of a column's values, between which ranks are known within a cell's count. About one case in a
-# thousand remains undecided then.
-BORDERS = 2**17
-# Of several columns, between which one pass counts exactly: each partition holds all of them.
-MOST_BORDERS = 2**20
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,9 +133,8 @@ def _check_rows(rows: Sequence[int], columns: Sequence[Hashable]) -> None:
 def _out_of_core(
     frames: tuple[Frame, Frame], columns: list[Hashable]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    sample = map_reduce(frames[1], _sample, _stack, columns, frames[1].npartitions)
-    borders = [borders_of(_thinned(values)) for values in sample]
-    before = _counted(frames[1], columns, borders)
+    borders = sample_borders(frames[1], columns)
+    before = count_below(frames[1], columns, borders)
     rows = np.array([each[-1] for each in before])
     _check_rows(rows.tolist(), columns)
     limits = [limits_of(int(count)) for count in rows]
@@ -155,28 +148,15 @@ def _out_of_core(
         for j, each in enumerate(found)
         if len(each.masked)
     }
-    for some in _together({j: len(each.values) for j, each in exact.items()}):
+    for some in together({j: len(each.values) for j, each in exact.items()}):
         names = [columns[j] for j in some]
-        counts = _counted(frames[1][names], names, [exact[j] for j in some])
+        counts = count_below(frames[1][names], names, [exact[j] for j in some])
         for j, upto in zip(some, counts, strict=True):
             each = found[j]
             _check_same(columns[j], int(upto[-1]), each.rows)
             undecided = np.empty(len(each.masked), np.int64)  # none, at borders
             classify(exact[j], upto, each.original, each.masked, limits[j], disclosed[j], undecided)
     return rows, disclosed
-
-
-def _together(sizes: dict[int, int]) -> list[list[int]]:
-    """Return which columns are counted in one pass: as many as have `MOST_BORDERS` together."""
-    passes: list[list[int]] = []
-    room = 0
-    for column, size in sizes.items():
-        if size > room:
-            passes.append([])
-            room = MOST_BORDERS
-        passes[-1].append(column)
-        room -= size
-    return passes
 
 
 def _check_same(column: Hashable, now: int, before: int) -> None:
@@ -186,67 +166,6 @@ def _check_same(column: Hashable, now: int, before: int) -> None:
             f"column {column!r} of the masked frame has {now} values, and had {before} when it was "
             "read before: write it, or call persist, and compare that."
         )
-
-
-def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leave out values of a sample that has more than BORDERS, since partitions give some each.
-
-    The smallest and the largest one stay: which values are beyond them is then decided.
-    """
-    values = np.unique(values)
-    return np.append(values[:: max(1, -(-len(values) // BORDERS))], values[-1:])
-
-
-def _counted(
-    masked: Frame, columns: list[Hashable], borders: list[Borders]
-) -> list[NDArray[np.int64]]:
-    """Return the number of masked values below each cell, and of all, by column."""
-    counts = map_reduce(masked, _count_cells, _add_each, columns, borders)
-    return [np.append(0, np.cumsum(each)) for each in counts]
-
-
-def _sample(
-    part: pd.DataFrame, number: int, columns: list[Hashable], parts: int
-) -> list[NDArray[np.float64]]:
-    """Draw BORDERS values of every column or more over all partitions, and take both ends."""
-    share = -(-BORDERS // parts)
-    picked = sample_positions(len(part), len(part), number, -(-share // SAMPLES_A_RANGE))
-    values = to_float(part, columns)
-    samples = []
-    for j in range(len(columns)):
-        present = values[~np.isnan(values[:, j]), j]
-        drawn = values[picked, j]
-        ends = [present.min(), present.max()] if len(present) else []
-        samples.append(np.append(drawn[~np.isnan(drawn)], ends) + 0.0)
-    return samples
-
-
-def _stack(parts: list[list[NDArray[np.float64]]]) -> list[NDArray[np.float64]]:
-    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-
-
-_Counts = list[NDArray[np.integer]]  # by column and cell
-
-
-def _count_cells(
-    part: pd.DataFrame, _number: int, columns: list[Hashable], borders: list[Borders]
-) -> _Counts:
-    counts: _Counts = []
-    for column, each in zip(columns, borders, strict=True):
-        values = to_float(part, [column])[:, 0]
-        # Small, since many of them wait to be added up.
-        cells = np.zeros(2 * len(each.values) + 1, np.int32)
-        count_cells(each, values[~np.isnan(values)], cells)
-        counts.append(cells)
-    return counts
-
-
-def _add_each(parts: list[_Counts]) -> _Counts:
-    totals: _Counts = [counts.astype(np.int64) for counts in parts[0]]
-    for part in parts[1:]:
-        for total, counts in zip(totals, part, strict=True):
-            total += counts
-    return totals
 
 
 @dataclass(frozen=True)
