@@ -12,17 +12,15 @@ import ipaddress
 import json
 import logging
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sdc_dask.errors import SdcError, SdcFileExistsError, SdcFileNotFoundError, SdcRuntimeError
+from sdc_dask.release.signals import stoppable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,16 +51,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser().parse_args(argv)
         _check_usage(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
+    except SystemExit as left:
+        return int(left.code or 0)
+    stop = None
     try:
-        with _stopped_by_signals(), _logs_shown(arguments.debug):
+        with _logs_shown(arguments.debug), stoppable(releases=arguments.run is _protect) as stop:
             arguments.run(arguments)
-    except (KeyboardInterrupt, SystemExit) as stop:
-        terminated = isinstance(stop, SystemExit)
-        _complain("terminated." if terminated else "interrupted.")
-        return TERMINATED if terminated else INTERRUPTED
-    except Exception as error:
+    except BaseException as error:
+        if stop and stop.published:
+            _complain(f"warning: the release is complete, but then: {type(error).__name__}.")
+            return 0
+        if not isinstance(error, Exception):
+            terminated = isinstance(error, SystemExit)
+            _complain("terminated." if terminated else "interrupted.")
+            return TERMINATED if terminated else INTERRUPTED
         if arguments.debug:
             traceback.print_exception(error)
         _complain(f"error: {_one_line(error)}")
@@ -120,10 +122,7 @@ def _client(arguments: argparse.Namespace) -> Iterator[Client]:
     if arguments.scheduler is None:
         from sdc_dask.release.cluster import local_cluster
 
-        with contextlib.ExitStack() as stack:
-            with _ctrl_c_ignored():
-                cluster = local_cluster(arguments.workers, arguments.memory_limit or "auto")
-                client = stack.enter_context(cluster)
+        with local_cluster(arguments.workers, arguments.memory_limit or "auto") as client:
             yield client
         return
     if not _is_private(arguments.scheduler):
@@ -156,61 +155,6 @@ def _is_private(address: str) -> bool:
         return ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return False
-
-
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C unwind the program, so that nothing half-done is left behind."""
-    stops: list[BaseException] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        if not stops:
-            terminated = number == signal.SIGTERM
-            stops.append(SystemExit(TERMINATED) if terminated else KeyboardInterrupt())
-        # Python drops what is raised in a callback of the garbage collector or a finalizer, and
-        # a signal may meet one: raise again until the program unwinds, but never while it does,
-        # since cleaning up must come to its end.
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        if not _is_unwinding(stops[0]):
-            raise stops[0]
-
-    numbers = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
-    with contextlib.ExitStack() as stack:
-        for number in numbers:
-            stack.enter_context(_handled(number, stop))
-        try:
-            yield
-        finally:
-            if stops:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _is_unwinding(stop: BaseException) -> bool:
-    """Whether an exception is being handled right now, or what followed from it."""
-    error = sys.exception()
-    while error is not None and error is not stop:
-        error = error.__context__
-    return error is stop
-
-
-def _ctrl_c_ignored() -> contextlib.AbstractContextManager[None]:
-    """Ignore Ctrl-C while processes start, which inherit this: a terminal signals them, too.
-
-    The program alone is to be interrupted; it stops its workers, which have nothing to say then.
-    """
-    return _handled(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def _handled(number: int, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals do not arrive here
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
 
 
 @contextlib.contextmanager
