@@ -1,14 +1,17 @@
-"""The command line: from arguments to one call, and from what goes wrong to one line.
+"""The commands of the program: from arguments to one call, and from what goes wrong to one line.
 
-Messages never show a value of the data. An exception whose text cannot be trusted not to is named
-by its type alone, unless ``--debug`` asks for everything.
+What can be asked of a masking is said by its spec, whose fields are options here. Messages never
+show a value of the data: an exception whose text cannot be trusted not to is named by its type
+alone, unless ``--debug`` asks for everything.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
+import io
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -16,18 +19,38 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from sdc_dask.errors import SdcError, SdcFileExistsError, SdcFileNotFoundError, SdcRuntimeError
+import click
+from click.core import ParameterSource
+from dask.utils import parse_bytes
+from distributed import Client
+
+from sdc_dask.errors import (
+    SdcError,
+    SdcFileExistsError,
+    SdcFileNotFoundError,
+    SdcRuntimeError,
+    SdcValueError,
+)
+from sdc_dask.job import Job
+from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.spec import Spec, nearest
+from sdc_dask.release import cluster
+from sdc_dask.release.directory import check_paths
 from sdc_dask.release.signals import stoppable
+from sdc_dask.release.summary import Summary
+from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
-if TYPE_CHECKING:
-    from distributed import Client
+__all__ = ["demo", "main", "protect"]
 
-PROGRAM = "sdc-dask"
-FAILED, INTERRUPTED, TERMINATED = 1, 130, 143  # argparse exits with 2
+FAILED = 1
+Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
 
+_NAMES = ("columns", "by", "drop")  # options whose texts are names, whatever they look like
+_MASKING = "--masking"
+_KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _ADVICE = {
     "KilledWorker": "A worker process died, most likely for lack of memory: give workers more with "
     "--memory-limit, or start fewer with --workers.",
@@ -35,108 +58,332 @@ _ADVICE = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+# Options
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the name of the program; by default those of this process.
 
-    Returns
-    -------
-    int
-        Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
+def _names(_context: Any, _option: Any, texts: Sequence[str]) -> list[list[str]]:
+    sets = [[name.strip() for name in text.split(",")] for text in texts]
+    if not all(name for each in sets for name in each):
+        raise click.BadParameter("a name is empty: give names with a comma between, such as a,b.")
+    return sets
+
+
+_OF_NAMES: dict[str, Any] = {"multiple": True, "metavar": "A,B", "callback": _names}
+
+
+def _memory(_context: Any, _option: Any, text: str | None) -> str:
+    try:
+        parse_bytes(text or "0")
+    except ValueError:
+        raise click.BadParameter(
+            f"must be a size such as 1GiB or 500MB, received {text!r}."
+        ) from None
+    return text or "auto"
+
+
+def _spec_options(spec: type[Spec]) -> list[click.Option]:
+    """Return the options of a masking: the fields of its spec."""
+    options = []
+    for each in dataclasses.fields(spec):  # type: ignore[arg-type]
+        dashed = each.name.replace("_", "-")
+        flag = f"-{dashed}" if len(dashed) == 1 else f"--{dashed}"
+        how: dict[str, Any] = {"help": each.metadata["help"]}
+        if each.default not in (None, dataclasses.MISSING):
+            how["help"] += f"; default: {str(each.default).lower()}"
+        if each.name in _NAMES:
+            how |= _OF_NAMES
+        elif isinstance(each.default, bool):
+            flag += f"/--no-{dashed}"
+            how["default"] = None
+        else:
+            kind = str(each.type).split(" ")[0]
+            how["metavar"] = {"int": "N", "float": "X"}.get(kind, "TEXT")
+        options.append(click.Option([flag], **how))
+    return options
+
+
+_workers = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="worker processes to start; default: one for each processor",
+)
+_memory_limit = click.option(
+    "--memory-limit",
+    callback=_memory,
+    metavar="SIZE",
+    help="of each worker, such as 1GiB; default: its share of the machine's memory",
+)
+_debug = click.option("--debug", is_flag=True, help="print tracebacks, which may show data values")
+
+
+# The command protect
+
+
+class _Protect(click.Command):
+    """A command whose options are also those of the masking that is asked for."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        context.meta[_MASKING] = _spec_class(_last_value(args, _MASKING))
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            spec = context.meta[_MASKING]
+            own = ", ".join(each.opts[0] for each in _spec_options(spec))
+            near = nearest(error.option_name, self._flags(context))
+            raise click.UsageError(
+                f"there is no option {error.option_name!r}{near or '.'} The masking {spec.kind} "
+                f"has {own}; other maskings are named with {_MASKING}.",
+                context,
+            ) from None
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        return [*_spec_options(context.meta[_MASKING]), *super().get_params(context)]
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        spec = context.meta[_MASKING]
+        own: list[click.Parameter] = [*_spec_options(spec)]
+        others = [each for each in super().get_params(context) if isinstance(each, click.Option)]
+        for title, options in ((f"What is masked, by {spec.kind}", own), ("Other options", others)):
+            records = [each.get_help_record(context) for each in options]
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record])
+
+    def _flags(self, context: click.Context) -> list[str]:
+        return [flag for each in self.get_params(context) for flag in each.opts]
+
+
+def _spec_class(kind: str | None) -> type[Spec]:
+    if kind is None:
+        return Microaggregation
+    if kind not in _KINDS:
+        valid = ", ".join(_KINDS)
+        near = nearest(kind, _KINDS) or "."
+        raise click.UsageError(f"{_MASKING} must be one of {valid}, received {kind!r}{near}")
+    return _KINDS[kind]
+
+
+def _last_value(args: Sequence[str], flag: str) -> str | None:
+    """Return the value of an option, before the options are known."""
+    value = None
+    for arg, after in itertools.pairwise([*args, ""]):
+        name, equals, text = arg.partition("=")
+        if name == flag:
+            value = text if equals else after
+    return value
+
+
+@click.command(
+    cls=_Protect,
+    epilog="Exit codes: 0 the release is there, 1 failed, 2 wrong usage, 130 interrupted, 143 "
+    "terminated.",
+)
+@click.argument("paths", nargs=-1, metavar="{SOURCE TARGET | JOB.toml}")
+@click.option(
+    _MASKING,
+    metavar="NAME",
+    help=f"{', '.join(_KINDS)}; default: {Microaggregation.kind}. Before --help, it shows the "
+    "options of that one",
+)
+@click.option(
+    "--drop", help="columns that are not written, such as direct identifiers", **_OF_NAMES
+)
+@click.option(
+    "--write-job",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write all this as a job file, and run nothing",
+)
+@click.option("--replace", is_flag=True, help="replace TARGET once the new data is checked")
+@_workers
+@_memory_limit
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the same "
+    "names; default: worker processes of this machine",
+)
+@click.option(
+    "--json",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write the summary as JSON, too",
+)
+@click.option("--quiet", is_flag=True, help="print nothing but warnings and errors")
+@_debug
+@click.pass_context
+def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -> Work:
+    """Mask the parquet data set SOURCE, a file or a directory, into the directory TARGET.
+
+    What is written is read again and checked before TARGET appears; if anything fails, there is no
+    TARGET. A job file says what is read, masked and written instead of these options.
     """
     try:
-        arguments = _parser().parse_args(argv)
-        _check_usage(arguments)
-    except SystemExit as left:
-        return int(left.code or 0)
-    stop = None
+        job = _job(context, paths, options)
+        if options["write_job"] is not None:
+            job.write(options["write_job"])
+            return lambda _last: 0
+    except SdcError as error:
+        raise click.UsageError(str(error), context) from None
+    if options["scheduler"] and (options["workers"] or options["memory_limit"] != "auto"):
+        raise click.UsageError(
+            "--workers and --memory-limit are for worker processes that are started here: leave "
+            "them out with --scheduler.",
+            context,
+        )
+
+    def work() -> None:
+        check_paths(job.source, job.target, options["replace"])
+        _check_json(options["json"], job)
+        with _client(**{name: options[name] for name in ("workers", "memory_limit", "scheduler")}):
+            quiet = options["quiet"]
+            summary = job.run(replace=options["replace"], progress=False if quiet else None)
+            _report(summary, options["json"], quiet=quiet)
+
+    return lambda last: _run(work, releases=True, debug=options["debug"], last=last)
+
+
+def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) -> Job:
+    """Return the job that arguments ask for, from a file or from options."""
+    spec = context.meta[_MASKING]
+    given = {
+        each.name: each.opts[0]
+        for each in context.command.get_params(context)
+        if each.name and context.get_parameter_source(each.name) == ParameterSource.COMMANDLINE
+    }
+    asked = {
+        each.name: options[each.name] for each in dataclasses.fields(spec) if each.name in given
+    }
+    if len(paths) == 1:
+        of_the_file = [
+            given[name] for name in (*asked, "masking", "drop", "write_job") if name in given
+        ]
+        if of_the_file:
+            raise SdcValueError(
+                f"a job file says what {', '.join(of_the_file)} would say: leave it out, or change "
+                "the file. Without a job file, name SOURCE and TARGET."
+            )
+        return Job.read(paths[0])
+    if len(paths) != 2:
+        raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
+    for name, value in asked.items():
+        if name == "columns":
+            asked[name] = value[0] if len(value) == 1 else value
+        elif name in _NAMES:
+            asked[name] = _joined(value)
+        elif isinstance(value, str):
+            asked[name] = _value(value)
+    masks = [spec.from_dict(asked)]
+    return Job(Path(paths[0]), Path(paths[1]), tuple(masks), tuple(_joined(options["drop"])))
+
+
+def _joined(sets: Sequence[Sequence[str]]) -> list[str]:
+    return [name for each in sets for name in each]
+
+
+def _value(text: str) -> Any:
+    """Return the value of an option as a job file would have it."""
+    if "," in text:
+        return [_value(each) for each in text.split(",")]
+    name, colon, parameter = text.partition(":")
+    if colon:
+        return {name: _value(parameter)}
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _check_json(file: Path | None, job: Job) -> None:
+    """Refuse a file that could not be written in the end, or must not be."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise SdcFileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
+    if not file.parent.is_dir():
+        raise SdcFileNotFoundError(
+            f"the directory of --json {str(file)!r} does not exist: make it."
+        )
+    place = file.resolve()
+    for data in (job.source.resolve(), job.target.resolve()):
+        if data == place or data in place.parents:
+            raise SdcValueError(f"--json {str(file)!r} lies in the source or the target: move it.")
+
+
+def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:
+    """Say what was done. The release is there, so that failing here only warns."""
     try:
-        with _logs_shown(arguments.debug), stoppable(releases=arguments.run is _protect) as stop:
-            arguments.run(arguments)
-    except BaseException as error:
-        if stop and stop.published:
-            _complain(f"warning: the release is complete, but then: {type(error).__name__}.")
-            return 0
-        if not isinstance(error, Exception):
-            terminated = isinstance(error, SystemExit)
-            _complain("terminated." if terminated else "interrupted.")
-            return TERMINATED if terminated else INTERRUPTED
-        if arguments.debug:
-            traceback.print_exception(error)
-        _complain(f"error: {_one_line(error)}")
-        return FAILED
-    return 0
+        if not quiet:
+            print(summary, flush=True)
+    except (OSError, ValueError) as error:
+        sys.stdout = io.StringIO()  # the rest would fail again when the process ends
+        complain(f"warning: the summary could not be printed: {_one_line(error)}")
+    if file is None:
+        return
+    try:
+        file.write_text(json.dumps(summary.to_dict(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        complain(f"warning: the summary could not be written: {_one_line(error)}")
 
 
-def _protect(arguments: argparse.Namespace) -> None:
-    from sdc_dask.masking.microaggregation import Microaggregation
-    from sdc_dask.release.protect import protect
-
-    _check_json(arguments.json)
-    with _client(arguments):
-        spec = Microaggregation(
-            arguments.columns,
-            arguments.k,
-            method=arguments.method,
-            blocking=None if arguments.blocking == "none" else arguments.blocking,
-            max_block=arguments.max_block,
-            standardize=arguments.standardize,
-            by=arguments.by,
-            missing=arguments.missing,
-            gain=arguments.gain,
-            weights=arguments.weights,
-            measure=arguments.measure,
-        )
-        summary = protect(
-            arguments.source,
-            arguments.target,
-            spec,
-            drop=arguments.drop,
-            replace=arguments.replace,
-            progress=False if arguments.quiet else None,
-        )
-    if not arguments.quiet:
-        print(summary)
-    if arguments.json is not None:
-        text = json.dumps(summary.to_dict(), indent=2)
-        arguments.json.write_text(text + "\n", encoding="utf-8")
+# The command demo
 
 
-def _demo(arguments: argparse.Namespace) -> None:
+@click.command()
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    default=300_000,
+    metavar="N",
+    help="number of persons; default: 300,000",
+)
+@click.option(
+    "-k", type=click.IntRange(2), default=5, metavar="N", help="smallest group; default: 5"
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="keep the files here; default: a temporary folder that is removed",
+)
+@_workers
+@_memory_limit
+@_debug
+def demo(
+    rows: int, k: int, folder: Path | None, workers: int | None, memory_limit: str, debug: bool
+) -> Work:
+    """Make a survey of persons, protect it, and show what was lost and what is risked."""
     from sdc_dask.demo import run
 
-    with _client(arguments):
-        run(arguments.rows, arguments.k, arguments.folder)
+    def work() -> None:
+        with _client(workers, memory_limit):
+            run(rows, k, folder)
+
+    return lambda last: _run(work, releases=False, debug=debug, last=last)
 
 
 # Where the work runs
 
 
 @contextlib.contextmanager
-def _client(arguments: argparse.Namespace) -> Iterator[Client]:
+def _client(
+    workers: int | None, memory_limit: str, scheduler: str | None = None
+) -> Iterator[Client]:
     """Connect to the scheduler that was named, or start worker processes here."""
-    if arguments.scheduler is None:
-        from sdc_dask.release.cluster import local_cluster
-
-        with local_cluster(arguments.workers, arguments.memory_limit or "auto") as client:
+    if scheduler is None:
+        with cluster.local_cluster(workers, memory_limit) as client:
             yield client
         return
-    if not _is_private(arguments.scheduler):
-        _complain(
-            f"warning: the data goes to {arguments.scheduler} without encryption, and whoever "
-            "reaches that scheduler can read it and run code on the workers. Use a tls:// address."
+    if not _is_private(scheduler):
+        complain(
+            f"warning: the data goes to {scheduler} without encryption, and whoever reaches that "
+            "scheduler can read it and run code on the workers. Use a tls:// address."
         )
-    with _connected(arguments.scheduler) as client:
+    with _connected(scheduler) as client:
         yield client
 
 
 def _connected(address: str) -> Client:
-    from distributed import Client
-
     try:
         return Client(address)
     except (OSError, ValueError, TypeError) as error:
@@ -157,6 +404,30 @@ def _is_private(address: str) -> bool:
         return False
 
 
+# How it ends
+
+
+def _run(work: Callable[[], None], *, releases: bool, debug: bool, last: bool) -> int:
+    """Do the work of a command, and return the exit code: 0 if there is a release."""
+    stop = None
+    try:
+        with _logs_shown(debug), stoppable(releases=releases, last=last) as stop:
+            work()
+    except BaseException as error:
+        if debug:
+            traceback.print_exception(error)
+        if stop and stop.published:
+            complain(f"warning: the release is there, but then: {_one_line(error)}")
+            return 0
+        if isinstance(error, Exception):
+            complain(f"error: {_one_line(error)}")
+            return FAILED
+        interrupted = isinstance(error, KeyboardInterrupt)
+        complain("interrupted." if interrupted else "terminated.")
+        return INTERRUPTED if interrupted else TERMINATED
+    return 0
+
+
 @contextlib.contextmanager
 def _logs_shown(show: bool) -> Iterator[None]:
     """Show log records, which may quote exceptions and so data values, or do not."""
@@ -168,14 +439,7 @@ def _logs_shown(show: bool) -> Iterator[None]:
         logging.disable(before)
 
 
-# What is said when it fails
-
-
-def _complain(text: str) -> None:
-    print(f"{PROGRAM}: {text}", file=sys.stderr, flush=True)
-
-
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """Return what can be said of an exception without showing data."""
     if isinstance(error, SdcError):
         return " ".join(str(error).split())
@@ -185,258 +449,3 @@ def _one_line(error: Exception) -> str:
         return f"{kind}: {os.strerror(error.errno)}{where}."
     advice = _ADVICE.get(kind, "Its text may show data values and is not printed.")
     return f"{kind}. {advice} --debug prints the traceback, which may show data values."
-
-
-def _check_json(file: Path | None) -> None:
-    """Refuse a file that could not be written in the end."""
-    if file is None:
-        return
-    if file.is_dir():
-        raise SdcFileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
-    if not file.parent.is_dir():
-        raise SdcFileNotFoundError(
-            f"the directory of --json {str(file)!r} does not exist: make it."
-        )
-
-
-# Arguments
-
-
-def _parser() -> argparse.ArgumentParser:
-    from sdc_dask import __version__
-
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Statistical disclosure control of microdata that need not fit in memory.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_protect(commands)
-    _add_demo(commands)
-    return parser
-
-
-def _add_protect(commands: Any) -> None:
-    from sdc_dask.engine.blocks import METHODS as BLOCKINGS
-    from sdc_dask.masking.microaggregation import METHODS
-
-    parser = commands.add_parser(
-        "protect",
-        help="microaggregate a parquet data set into a checked one",
-        description="Microaggregate the parquet data set SOURCE, a file or a directory, into the "
-        "directory TARGET. What is written is read again and checked before TARGET appears; if "
-        "anything fails, there is no TARGET.",
-        epilog="exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated",
-        allow_abbrev=False,
-    )
-    parser.add_argument("source", type=Path, metavar="SOURCE")
-    parser.add_argument("target", type=Path, metavar="TARGET")
-    parser.add_argument(
-        "--columns",
-        type=_names,
-        action="append",
-        required=True,
-        metavar="A,B,C",
-        help="columns to mask; given several times, each is a group that is masked on its own",
-    )
-    _add_k(parser, required=True)
-    parser.add_argument("--method", choices=list(METHODS), default="mdav", help="default: mdav")
-    parser.add_argument(
-        "--by",
-        type=_names,
-        action="extend",
-        metavar="A,B",
-        help="columns whose values groups never mix",
-    )
-    parser.add_argument(
-        "--drop",
-        type=_names,
-        action="extend",
-        metavar="A,B",
-        help="columns that are not written, such as direct identifiers; all others are",
-    )
-    parser.add_argument(
-        "--missing",
-        choices=["error", "separate"],
-        default="error",
-        help="missing cells in masked columns: an error (default), or groups by their pattern",
-    )
-    parser.add_argument(
-        "--max-block",
-        type=_max_block,
-        default="auto",
-        metavar="N|auto",
-        help="largest block of records that is searched for groups; default: auto",
-    )
-    parser.add_argument(
-        "--blocking",
-        choices=["auto", *BLOCKINGS, "none"],
-        default="auto",
-        help="default: auto, which is tree for mdav and vmdav, none for methods along an order",
-    )
-    parser.add_argument(
-        "--gain",
-        type=float,
-        metavar="X",
-        help="of vmdav: how readily a group takes more than k records; default: 0.2",
-    )
-    parser.add_argument(
-        "--weights", type=_weights, metavar="X,Y,Z", help="of weighted_mean: one for each column"
-    )
-    parser.add_argument(
-        "--measure",
-        type=_measure,
-        metavar="NAME:X",
-        help="of owa, choquet, sugeno, twofold: the quantifier power:X, sigmoid:X or threshold:X",
-    )
-    parser.add_argument(
-        "--no-standardize",
-        dest="standardize",
-        action="store_false",
-        help="measure distances in the columns' own units",
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="replace TARGET once the new data is checked"
-    )
-    _add_cluster(parser)
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the "
-        "same names; default: worker processes of this machine",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary as JSON, too")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but warnings and errors"
-    )
-    _add_debug(parser)
-    parser.set_defaults(run=_protect, fail=parser.error)
-
-
-def _add_demo(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="protect a made-up survey and show what happened",
-        description="Make a survey of persons, protect it, and show in plain words what was lost "
-        "and what is risked.",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--rows",
-        type=_whole_number(1),
-        default=300_000,
-        metavar="N",
-        help="number of persons; default: 300,000",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        metavar="DIR",
-        help="keep the files here; default: a temporary folder that is removed",
-    )
-    _add_k(parser, default=5)
-    _add_cluster(parser)
-    _add_debug(parser)
-    parser.set_defaults(run=_demo, fail=parser.error, scheduler=None)
-
-
-def _add_k(parser: argparse.ArgumentParser, **options: Any) -> None:
-    parser.add_argument("-k", type=_whole_number(2), metavar="K", help="smallest group", **options)
-
-
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workers",
-        type=_whole_number(1),
-        metavar="N",
-        help="worker processes to start; default: one for each processor",
-    )
-    parser.add_argument(
-        "--memory-limit",
-        type=_memory,
-        metavar="SIZE",
-        help="of each worker, such as 1GiB; default: its share of the machine's memory",
-    )
-
-
-def _add_debug(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--debug", action="store_true", help="print tracebacks, which may show data values"
-    )
-
-
-def _check_usage(arguments: argparse.Namespace) -> None:
-    if arguments.scheduler and (arguments.workers or arguments.memory_limit):
-        arguments.fail(
-            "--workers and --memory-limit are for worker processes that are started here: leave "
-            "them out with --scheduler."
-        )
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(
-            f"an empty name in {text!r}: give names with a comma between them, such as a,b"
-        )
-    return names
-
-
-def _whole_number(smallest: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        number = int(text) if text.isdecimal() else -1
-        if number < smallest:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number of at least {smallest}, received {text!r}"
-            )
-        return number
-
-    return convert
-
-
-def _max_block(text: str) -> int | str:
-    return text if text == "auto" else _whole_number(2)(text)
-
-
-def _weights(text: str) -> list[float]:
-    try:
-        return [float(each) for each in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be numbers with a comma between them, such as 0.5,0.3,0.2, received {text!r}"
-        ) from None
-
-
-def _measure(text: str) -> Any:
-    from sdc_dask import aggregation
-
-    families = {
-        "power": aggregation.power,
-        "sigmoid": aggregation.sigmoid,
-        "threshold": aggregation.threshold,
-    }
-    name, _, parameter = text.partition(":")
-    try:
-        return families[name](float(parameter))
-    except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(
-            "must be power:X with X above 0, sigmoid:X with X from 0 to 1, or threshold:X with X "
-            f"from 0 to less than 1, received {text!r}"
-        ) from None
-
-
-def _memory(text: str) -> str:
-    from dask.utils import parse_bytes
-
-    try:
-        parse_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a size such as 1GiB or 500MB, received {text!r}"
-        ) from None
-    return text
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -85,9 +85,11 @@ def stoppable(*, releases: bool, last: bool = False) -> Iterator[Stop]:
         before = _handle(STOPPING, stop, stack)
         if before.get(signal.SIGHUP) == signal.SIG_IGN:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup asks for
-        yield stop
-        if last and stop.published:
-            stack.pop_all()
+        try:
+            yield stop
+        finally:
+            if last and stop.published:
+                stack.pop_all()
 
 
 @contextlib.contextmanager
