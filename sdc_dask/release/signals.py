@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any
 
@@ -58,6 +59,11 @@ class Stop:
         if not _is_unwinding(self._error):
             raise self._error
 
+    def end(self) -> None:
+        """Raise no more, if there was a signal."""
+        if self._error is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
 
 def _is_unwinding(stop: BaseException) -> bool:
     """Whether an exception is being handled right now, or what followed from it."""
@@ -80,8 +86,8 @@ def stoppable(*, releases: bool, last: bool = False) -> Iterator[Stop]:
     """
     stop = Stop(releases=releases)
     with contextlib.ExitStack() as stack:
-        if _handle((signal.SIGALRM,), stop, stack):
-            stack.callback(signal.setitimer, signal.ITIMER_REAL, 0)
+        _handle((signal.SIGALRM,), stop, stack)
+        stack.callback(stop.end)
         before = _handle(STOPPING, stop, stack)
         if before.get(signal.SIGHUP) == signal.SIG_IGN:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup asks for
@@ -124,6 +130,7 @@ def blocked_in_new_threads() -> Iterator[None]:
 
     A terminal signals them, too, but the program alone is to be stopped: it stops its workers.
     """
+    resource_tracker.ensure_running()  # it would unblock signals when the first process starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
