@@ -52,7 +52,7 @@ def check_replaceable(target: Path) -> None:
     else:
         others = sum(not _is_own_parquet(path) for path in target.iterdir())
         if others:
-            what = f"a directory with {others} entries that are no parquet files"
+            what = f"a directory with other entries than parquet files ({others})"
     if what is not None:
         raise SdcFileExistsError(
             f"target {str(target)!r} is {what}, and only a directory of parquet files is replaced: "
