@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import ipaddress
 import itertools
@@ -49,6 +50,7 @@ FAILED = 1
 Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
 
 _NAMES = ("columns", "by", "drop")  # options whose texts are names, whatever they look like
+_OF_THE_RUN = ("replace", "workers", "memory_limit", "scheduler", "json", "quiet", "debug")
 _MASKING = "--masking"
 _KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _ADVICE = {
@@ -81,6 +83,7 @@ def _memory(_context: Any, _option: Any, text: str | None) -> str:
     return text or "auto"
 
 
+@functools.cache
 def _spec_options(spec: type[Spec]) -> list[click.Option]:
     """Return the options of a masking: the fields of its spec."""
     options = []
@@ -138,7 +141,8 @@ class _Protect(click.Command):
             ) from None
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
-        return [*_spec_options(context.meta[_MASKING]), *super().get_params(context)]
+        spec = context.meta.get(_MASKING, Microaggregation)
+        return [*_spec_options(spec), *super().get_params(context)]
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         spec = context.meta[_MASKING]
@@ -225,19 +229,14 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
             return lambda _last: 0
     except SdcError as error:
         raise click.UsageError(str(error), context) from None
-    if options["scheduler"] and (options["workers"] or options["memory_limit"] != "auto"):
-        raise click.UsageError(
-            "--workers and --memory-limit are for worker processes that are started here: leave "
-            "them out with --scheduler.",
-            context,
-        )
 
     def work() -> None:
         check_paths(job.source, job.target, options["replace"])
-        _check_json(options["json"], job)
+        _check_json(options["json"], [job.source, job.target, *map(Path, paths)])
         with _client(**{name: options[name] for name in ("workers", "memory_limit", "scheduler")}):
             quiet = options["quiet"]
-            summary = job.run(replace=options["replace"], progress=False if quiet else None)
+            progress = False if quiet or sys.stderr is None else None
+            summary = job.run(replace=options["replace"], progress=progress)
             _report(summary, options["json"], quiet=quiet)
 
     return lambda last: _run(work, releases=True, debug=options["debug"], last=last)
@@ -254,13 +253,21 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
     asked = {
         each.name: options[each.name] for each in dataclasses.fields(spec) if each.name in given
     }
+    of_the_run = [given[name] for name in _OF_THE_RUN if name in given]
+    of_the_job = [given[name] for name in given if name not in (*_OF_THE_RUN, "paths")]
+    if "scheduler" in given and {"workers", "memory_limit"} & given.keys():
+        raise SdcValueError(
+            "--workers and --memory-limit are for worker processes that are started here: leave "
+            "them out with --scheduler."
+        )
+    if "write_job" in given and of_the_run:
+        raise SdcValueError(
+            f"--write-job runs nothing, and {', '.join(of_the_run)} is for a run: leave it out."
+        )
     if len(paths) == 1:
-        of_the_file = [
-            given[name] for name in (*asked, "masking", "drop", "write_job") if name in given
-        ]
-        if of_the_file:
+        if of_the_job:
             raise SdcValueError(
-                f"a job file says what {', '.join(of_the_file)} would say: leave it out, or change "
+                f"a job file says what {', '.join(of_the_job)} would say: leave it out, or change "
                 "the file. Without a job file, name SOURCE and TARGET."
             )
         return Job.read(paths[0])
@@ -294,7 +301,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _check_json(file: Path | None, job: Job) -> None:
+def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
     """Refuse a file that could not be written in the end, or must not be."""
     if file is None:
         return
@@ -305,9 +312,11 @@ def _check_json(file: Path | None, job: Job) -> None:
             f"the directory of --json {str(file)!r} does not exist: make it."
         )
     place = file.resolve()
-    for data in (job.source.resolve(), job.target.resolve()):
-        if data == place or data in place.parents:
-            raise SdcValueError(f"--json {str(file)!r} lies in the source or the target: move it.")
+    if any(each.resolve() in (place, *place.parents) for each in taken):
+        raise SdcValueError(
+            f"--json {str(file)!r} is the job file, or lies in the source or the target: choose "
+            "another file."
+        )
 
 
 def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:

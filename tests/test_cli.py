@@ -129,7 +129,9 @@ def test_a_job_file(
     summary = json.loads(report.read_text())
     assert summary["rows"] == 2_000
     assert summary["masked"][0]["spec"] == Job.read(file).specs[0].to_dict()
-    # Replacing is up to each call.
+    # The job file itself is no place for the summary, and replacing is up to each call.
+    assert cli.main(["protect", str(file), "--replace", "--json", str(file)]) == 1
+    assert "is the job file" in capsys.readouterr().err
     assert cli.main(["protect", str(file)]) == 1
     assert "--replace" in capsys.readouterr().err
     assert cli.main(["protect", str(file), "--replace"]) == 0
@@ -176,6 +178,7 @@ def test_what_a_job_file_says_is_not_said_twice(
         ("protect a b --columns x -k 5 --memory-limit much", "1GiB"),
         ("protect a b --columns x -k 5 --scheduler h:1 --workers 2", "leave them out with --sch"),
         ("protect a b --columns x -k 5 --scheduler h:1 --memory-limit 1GiB", "leave them out with"),
+        ("protect a b --columns x -k 5 --write-job j.toml --replace", "--replace is for a run"),
         ("demo --rows 0", "x>=1"),
     ],
 )
@@ -198,6 +201,7 @@ def test_wrong_usage(
         (["--json", "absent/report.json"], "absent/report.json' does not exist"),
         (["--json", "."], "is a directory"),
         (["--json", "{survey}/report.json"], "lies in the source or the target"),
+        (["--json", "{survey}"], "is a directory"),
     ],
 )
 def test_what_fails_is_one_line(

@@ -31,16 +31,26 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def _usual_handlers() -> Iterator[None]:
+    """Handle signals as at a terminal, whatever the tests run under."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def release(
     survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, bool]]:
     """Protect a survey on threads, and return the exit code and whether the release is there."""
     monkeypatch.setattr(cluster, "local_cluster", lambda *_: contextlib.nullcontext())
-    before = {number: signal.getsignal(number) for number in CODES}
 
     def protect(*options: str) -> tuple[int, bool]:
         target = tmp_path / "release"
+        before = {number: signal.getsignal(number) for number in CODES}
         code = cli.main(["protect", str(survey), str(target), *OPTIONS, "--quiet", *options])
         assert {number: signal.getsignal(number) for number in CODES} == before
         assert not 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1
@@ -85,6 +95,12 @@ def test_before_the_release_a_signal_leaves_nothing(
     assert release() == (CODES[number], False)
     said = "interrupted" if number == signal.SIGINT else "terminated"
     assert capsys.readouterr() == ("", f"sdc-dask: {said}.\n")
+
+
+def test_nohup(release: Callable[..., tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    called_with_signal(monkeypatch, directory, "_sync", signal.SIGHUP)
+    assert release() == (0, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
