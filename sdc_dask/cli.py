@@ -1,18 +1,14 @@
 """The commands of the program: from arguments to one call, and from what goes wrong to one line.
 
-What can be asked of a masking is said by its spec, whose fields are options here. Messages never
-show a value of the data: an exception whose text cannot be trusted not to is named by its type
-alone, unless ``--debug`` asks for everything.
+Messages never show a value of the data: an exception whose text cannot be trusted not to is named
+by its type alone, unless ``--debug`` asks for everything.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import io
 import ipaddress
-import itertools
 import json
 import logging
 import os
@@ -24,7 +20,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-from click.core import ParameterSource
 from dask.utils import parse_bytes
 from distributed import Client
 
@@ -36,8 +31,7 @@ from sdc_dask.errors import (
     SdcValueError,
 )
 from sdc_dask.job import Job
-from sdc_dask.masking.microaggregation import Microaggregation
-from sdc_dask.masking.spec import Spec, nearest
+from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
 from sdc_dask.release.directory import check_paths
 from sdc_dask.release.signals import stoppable
@@ -49,10 +43,7 @@ __all__ = ["demo", "main", "protect"]
 FAILED = 1
 Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
 
-_NAMES = ("columns", "by", "drop")  # options whose texts are names, whatever they look like
 _OF_THE_RUN = ("replace", "workers", "memory_limit", "scheduler", "json", "quiet", "debug")
-_MASKING = "--masking"
-_KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _ADVICE = {
     "KilledWorker": "A worker process died, most likely for lack of memory: give workers more with "
     "--memory-limit, or start fewer with --workers.",
@@ -63,16 +54,6 @@ _ADVICE = {
 # Options
 
 
-def _names(_context: Any, _option: Any, texts: Sequence[str]) -> list[list[str]]:
-    sets = [[name.strip() for name in text.split(",")] for text in texts]
-    if not all(name for each in sets for name in each):
-        raise click.BadParameter("a name is empty: give names with a comma between, such as a,b.")
-    return sets
-
-
-_OF_NAMES: dict[str, Any] = {"multiple": True, "metavar": "A,B", "callback": _names}
-
-
 def _memory(_context: Any, _option: Any, text: str | None) -> str:
     try:
         parse_bytes(text or "0")
@@ -81,28 +62,6 @@ def _memory(_context: Any, _option: Any, text: str | None) -> str:
             f"must be a size such as 1GiB or 500MB, received {text!r}."
         ) from None
     return text or "auto"
-
-
-@functools.cache
-def _spec_options(spec: type[Spec]) -> list[click.Option]:
-    """Return the options of a masking: the fields of its spec."""
-    options = []
-    for each in dataclasses.fields(spec):  # type: ignore[arg-type]
-        dashed = each.name.replace("_", "-")
-        flag = f"-{dashed}" if len(dashed) == 1 else f"--{dashed}"
-        how: dict[str, Any] = {"help": each.metadata["help"]}
-        if each.default not in (None, dataclasses.MISSING):
-            how["help"] += f"; default: {str(each.default).lower()}"
-        if each.name in _NAMES:
-            how |= _OF_NAMES
-        elif isinstance(each.default, bool):
-            flag += f"/--no-{dashed}"
-            how["default"] = None
-        else:
-            kind = str(each.type).split(" ")[0]
-            how["metavar"] = {"int": "N", "float": "X"}.get(kind, "TEXT")
-        options.append(click.Option([flag], **how))
-    return options
 
 
 _workers = click.option(
@@ -123,75 +82,13 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
 # The command protect
 
 
-class _Protect(click.Command):
-    """A command whose options are also those of the masking that is asked for."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        context.meta[_MASKING] = _spec_class(_last_value(args, _MASKING))
-        try:
-            return super().parse_args(context, args)
-        except click.NoSuchOption as error:
-            spec = context.meta[_MASKING]
-            own = ", ".join(each.opts[0] for each in _spec_options(spec))
-            near = nearest(error.option_name, self._flags(context))
-            raise click.UsageError(
-                f"there is no option {error.option_name!r}{near or '.'} The masking {spec.kind} "
-                f"has {own}; other maskings are named with {_MASKING}.",
-                context,
-            ) from None
-
-    def get_params(self, context: click.Context) -> list[click.Parameter]:
-        spec = context.meta.get(_MASKING, Microaggregation)
-        return [*_spec_options(spec), *super().get_params(context)]
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        spec = context.meta[_MASKING]
-        own: list[click.Parameter] = [*_spec_options(spec)]
-        others = [each for each in super().get_params(context) if isinstance(each, click.Option)]
-        for title, options in ((f"What is masked, by {spec.kind}", own), ("Other options", others)):
-            records = [each.get_help_record(context) for each in options]
-            with formatter.section(title):
-                formatter.write_dl([record for record in records if record])
-
-    def _flags(self, context: click.Context) -> list[str]:
-        return [flag for each in self.get_params(context) for flag in each.opts]
-
-
-def _spec_class(kind: str | None) -> type[Spec]:
-    if kind is None:
-        return Microaggregation
-    if kind not in _KINDS:
-        valid = ", ".join(_KINDS)
-        near = nearest(kind, _KINDS) or "."
-        raise click.UsageError(f"{_MASKING} must be one of {valid}, received {kind!r}{near}")
-    return _KINDS[kind]
-
-
-def _last_value(args: Sequence[str], flag: str) -> str | None:
-    """Return the value of an option, before the options are known."""
-    value = None
-    for arg, after in itertools.pairwise([*args, ""]):
-        name, equals, text = arg.partition("=")
-        if name == flag:
-            value = text if equals else after
-    return value
-
-
 @click.command(
-    cls=_Protect,
+    cls=MaskingCommand,
     epilog="Exit codes: 0 the release is there, 1 failed, 2 wrong usage, 130 interrupted, 143 "
     "terminated.",
 )
 @click.argument("paths", nargs=-1, metavar="{SOURCE TARGET | JOB.toml}")
-@click.option(
-    _MASKING,
-    metavar="NAME",
-    help=f"{', '.join(_KINDS)}; default: {Microaggregation.kind}. Before --help, it shows the "
-    "options of that one",
-)
-@click.option(
-    "--drop", help="columns that are not written, such as direct identifiers", **_OF_NAMES
-)
+@click.option("--drop", help="columns that are not written, such as direct identifiers", **OF_NAMES)
 @click.option(
     "--write-job",
     type=click.Path(path_type=Path),
@@ -244,15 +141,7 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
 
 def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) -> Job:
     """Return the job that arguments ask for, from a file or from options."""
-    spec = context.meta[_MASKING]
-    given = {
-        each.name: each.opts[0]
-        for each in context.command.get_params(context)
-        if each.name and context.get_parameter_source(each.name) == ParameterSource.COMMANDLINE
-    }
-    asked = {
-        each.name: options[each.name] for each in dataclasses.fields(spec) if each.name in given
-    }
+    given = given_flags(context)
     of_the_run = [given[name] for name in _OF_THE_RUN if name in given]
     of_the_job = [given[name] for name in given if name not in (*_OF_THE_RUN, "paths")]
     if "scheduler" in given and {"workers", "memory_limit"} & given.keys():
@@ -273,32 +162,8 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         return Job.read(paths[0])
     if len(paths) != 2:
         raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
-    for name, value in asked.items():
-        if name == "columns":
-            asked[name] = value[0] if len(value) == 1 else value
-        elif name in _NAMES:
-            asked[name] = _joined(value)
-        elif isinstance(value, str):
-            asked[name] = _value(value)
-    masks = [spec.from_dict(asked)]
-    return Job(Path(paths[0]), Path(paths[1]), tuple(masks), tuple(_joined(options["drop"])))
-
-
-def _joined(sets: Sequence[Sequence[str]]) -> list[str]:
-    return [name for each in sets for name in each]
-
-
-def _value(text: str) -> Any:
-    """Return the value of an option as a job file would have it."""
-    if "," in text:
-        return [_value(each) for each in text.split(",")]
-    name, colon, parameter = text.partition(":")
-    if colon:
-        return {name: _value(parameter)}
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+    drop = [name for names in options["drop"] for name in names]
+    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), tuple(drop))
 
 
 def _check_json(file: Path | None, taken: Sequence[Path]) -> None:

@@ -243,6 +243,23 @@ def run(
     )
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_while_modules_are_imported(tmp_path: Path, number: int) -> None:
+    code = f"""
+        import os, sys
+
+        class Importing:
+            def find_spec(self, name, *_):
+                if name == "sdc_dask":
+                    os.kill(os.getpid(), {number:d})
+
+        sys.meta_path.insert(0, Importing())
+    """
+    found = run(code, tmp_path, "protect", "survey", "release", *OPTIONS)
+    said = "interrupted" if number == signal.SIGINT else "terminated"
+    assert (found.returncode, found.stderr) == (CODES[number], f"sdc-dask: {said}.\n")
+
+
 def test_ctrl_c_while_workers_start(survey: Path, tmp_path: Path) -> None:
     code = """
         import os, signal, threading
