@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
+
+import pytest
+
+from sdc_dask.kernels import _jit
 
 # Permissions do not bind everybody: numba is told what it would find out.
 READ_ONLY = """
@@ -37,3 +42,14 @@ def test_a_read_only_installation() -> None:
     assert warned.count("there is no writable directory for compiled kernels") == 1
     assert "Set NUMBA_CACHE_DIR" in warned
     assert computed == "[1.0, 1.0, 2.0]"
+
+
+def test_workers_leave_it_to_the_process_that_started_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.warns(UserWarning, match="no writable directory"):
+        _jit._say_no_cache.__wrapped__()
+    monkeypatch.setattr(_jit.multiprocessing, "parent_process", lambda: object())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _jit._say_no_cache.__wrapped__()
