@@ -23,7 +23,7 @@ test-all: .venv/.installed-test ## Run all tests, the long ones too
 lint: .venv/.installed-dev ## Check style, format and types
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy sdc_dask
+	$(BIN)/python -m mypy
 
 bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quick
 	$(BIN)/python benchmarks/blocking.py $(ARGS)

@@ -2,7 +2,7 @@
 
 import sys
 
-from sdc_dask.cli import main
+from sdc_dask_start import start
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

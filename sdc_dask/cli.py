@@ -1,35 +1,49 @@
-"""The command line: from arguments to one call, and from what goes wrong to one line.
+"""The commands of the program: from arguments to one call, and from what goes wrong to one line.
 
-Messages never show a value of the data. An exception whose text cannot be trusted not to is named
+Messages never show a value of the data: an exception whose text cannot be trusted not to is named
 by its type alone, unless ``--debug`` asks for everything.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import io
 import ipaddress
 import json
 import logging
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from sdc_dask.errors import SdcError, SdcFileExistsError, SdcFileNotFoundError, SdcRuntimeError
+import click
+from dask.utils import parse_bytes
+from distributed import Client
 
-if TYPE_CHECKING:
-    from distributed import Client
+from sdc_dask.errors import (
+    SdcError,
+    SdcFileExistsError,
+    SdcFileNotFoundError,
+    SdcRuntimeError,
+    SdcValueError,
+)
+from sdc_dask.job import Job
+from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
+from sdc_dask.release import cluster
+from sdc_dask.release.directory import check_paths
+from sdc_dask.release.signals import stoppable
+from sdc_dask.release.summary import Summary
+from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
-PROGRAM = "sdc-dask"
-FAILED, INTERRUPTED, TERMINATED = 1, 130, 143  # argparse exits with 2
+__all__ = ["demo", "main", "protect"]
 
+FAILED = 1
+Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
+
+_OF_THE_RUN = ("replace", "workers", "memory_limit", "scheduler", "json", "quiet", "debug")
 _ADVICE = {
     "KilledWorker": "A worker process died, most likely for lack of memory: give workers more with "
     "--memory-limit, or start fewer with --workers.",
@@ -37,107 +51,213 @@ _ADVICE = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+# Options
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the name of the program; by default those of this process.
 
-    Returns
-    -------
-    int
-        Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
+def _memory(_context: Any, _option: Any, text: str | None) -> str:
+    try:
+        parse_bytes(text or "0")
+    except ValueError:
+        raise click.BadParameter(
+            f"must be a size such as 1GiB or 500MB, received {text!r}."
+        ) from None
+    return text or "auto"
+
+
+_workers = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="worker processes to start; default: one for each processor",
+)
+_memory_limit = click.option(
+    "--memory-limit",
+    callback=_memory,
+    metavar="SIZE",
+    help="of each worker, such as 1GiB; default: its share of the machine's memory",
+)
+_debug = click.option("--debug", is_flag=True, help="print tracebacks, which may show data values")
+
+
+# The command protect
+
+
+@click.command(
+    cls=MaskingCommand,
+    epilog="Exit codes: 0 the release is there, 1 failed, 2 wrong usage, 130 interrupted, 143 "
+    "terminated.",
+)
+@click.argument("paths", nargs=-1, metavar="{SOURCE TARGET | JOB.toml}")
+@click.option("--drop", help="columns that are not written, such as direct identifiers", **OF_NAMES)
+@click.option(
+    "--write-job",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write all this as a job file, and run nothing",
+)
+@click.option("--replace", is_flag=True, help="replace TARGET once the new data is checked")
+@_workers
+@_memory_limit
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the same "
+    "names; default: worker processes of this machine",
+)
+@click.option(
+    "--json",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write the summary as JSON, too",
+)
+@click.option("--quiet", is_flag=True, help="print nothing but warnings and errors")
+@_debug
+@click.pass_context
+def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -> Work:
+    """Mask the parquet data set SOURCE, a file or a directory, into the directory TARGET.
+
+    What is written is read again and checked before TARGET appears; if anything fails, there is no
+    TARGET. A job file says what is read, masked and written instead of these options.
     """
     try:
-        arguments = _parser().parse_args(argv)
-        _check_usage(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
+        job = _job(context, paths, options)
+        if options["write_job"] is not None:
+            job.write(options["write_job"])
+            return lambda _last: 0
+    except SdcError as error:
+        raise click.UsageError(str(error), context) from None
+
+    def work() -> None:
+        check_paths(job.source, job.target, options["replace"])
+        _check_json(options["json"], [job.source, job.target, *map(Path, paths)])
+        with _client(**{name: options[name] for name in ("workers", "memory_limit", "scheduler")}):
+            quiet = options["quiet"]
+            progress = False if quiet or sys.stderr is None else None
+            summary = job.run(replace=options["replace"], progress=progress)
+            _report(summary, options["json"], quiet=quiet)
+
+    return lambda last: _run(work, releases=True, debug=options["debug"], last=last)
+
+
+def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) -> Job:
+    """Return the job that arguments ask for, from a file or from options."""
+    given = given_flags(context)
+    of_the_run = [given[name] for name in _OF_THE_RUN if name in given]
+    of_the_job = [given[name] for name in given if name not in (*_OF_THE_RUN, "paths")]
+    if "scheduler" in given and {"workers", "memory_limit"} & given.keys():
+        raise SdcValueError(
+            "--workers and --memory-limit are for worker processes that are started here: leave "
+            "them out with --scheduler."
+        )
+    if "write_job" in given and of_the_run:
+        raise SdcValueError(
+            f"--write-job runs nothing, and {', '.join(of_the_run)} is for a run: leave it out."
+        )
+    if len(paths) == 1:
+        if of_the_job:
+            raise SdcValueError(
+                f"a job file says what {', '.join(of_the_job)} would say: leave it out, or change "
+                "the file. Without a job file, name SOURCE and TARGET."
+            )
+        return Job.read(paths[0])
+    if len(paths) != 2:
+        raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
+    drop = [name for names in options["drop"] for name in names]
+    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), tuple(drop))
+
+
+def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
+    """Refuse a file that could not be written in the end, or must not be."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise SdcFileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
+    if not file.parent.is_dir():
+        raise SdcFileNotFoundError(
+            f"the directory of --json {str(file)!r} does not exist: make it."
+        )
+    place = file.resolve()
+    if any(each.resolve() in (place, *place.parents) for each in taken):
+        raise SdcValueError(
+            f"--json {str(file)!r} is the job file, or lies in the source or the target: choose "
+            "another file."
+        )
+
+
+def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:
+    """Say what was done. The release is there, so that failing here only warns."""
     try:
-        with _stopped_by_signals(), _logs_shown(arguments.debug):
-            arguments.run(arguments)
-    except (KeyboardInterrupt, SystemExit) as stop:
-        terminated = isinstance(stop, SystemExit)
-        _complain("terminated." if terminated else "interrupted.")
-        return TERMINATED if terminated else INTERRUPTED
-    except Exception as error:
-        if arguments.debug:
-            traceback.print_exception(error)
-        _complain(f"error: {_one_line(error)}")
-        return FAILED
-    return 0
+        if not quiet:
+            print(summary, flush=True)
+    except (OSError, ValueError) as error:
+        sys.stdout = io.StringIO()  # the rest would fail again when the process ends
+        complain(f"warning: the summary could not be printed: {_one_line(error)}")
+    if file is None:
+        return
+    try:
+        file.write_text(json.dumps(summary.to_dict(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        complain(f"warning: the summary could not be written: {_one_line(error)}")
 
 
-def _protect(arguments: argparse.Namespace) -> None:
-    from sdc_dask.masking.microaggregation import Microaggregation
-    from sdc_dask.release.protect import protect
-
-    _check_json(arguments.json)
-    with _client(arguments):
-        spec = Microaggregation(
-            arguments.columns,
-            arguments.k,
-            method=arguments.method,
-            blocking=None if arguments.blocking == "none" else arguments.blocking,
-            max_block=arguments.max_block,
-            standardize=arguments.standardize,
-            by=arguments.by,
-            missing=arguments.missing,
-            gain=arguments.gain,
-            weights=arguments.weights,
-            measure=arguments.measure,
-        )
-        summary = protect(
-            arguments.source,
-            arguments.target,
-            spec,
-            drop=arguments.drop,
-            replace=arguments.replace,
-            progress=False if arguments.quiet else None,
-        )
-    if not arguments.quiet:
-        print(summary)
-    if arguments.json is not None:
-        text = json.dumps(summary.to_dict(), indent=2)
-        arguments.json.write_text(text + "\n", encoding="utf-8")
+# The command demo
 
 
-def _demo(arguments: argparse.Namespace) -> None:
+@click.command()
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    default=300_000,
+    metavar="N",
+    help="number of persons; default: 300,000",
+)
+@click.option(
+    "-k", type=click.IntRange(2), default=5, metavar="N", help="smallest group; default: 5"
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="keep the files here; default: a temporary folder that is removed",
+)
+@_workers
+@_memory_limit
+@_debug
+def demo(
+    rows: int, k: int, folder: Path | None, workers: int | None, memory_limit: str, debug: bool
+) -> Work:
+    """Make a survey of persons, protect it, and show what was lost and what is risked."""
     from sdc_dask.demo import run
 
-    with _client(arguments):
-        run(arguments.rows, arguments.k, arguments.folder)
+    def work() -> None:
+        with _client(workers, memory_limit):
+            run(rows, k, folder)
+
+    return lambda last: _run(work, releases=False, debug=debug, last=last)
 
 
 # Where the work runs
 
 
 @contextlib.contextmanager
-def _client(arguments: argparse.Namespace) -> Iterator[Client]:
+def _client(
+    workers: int | None, memory_limit: str, scheduler: str | None = None
+) -> Iterator[Client]:
     """Connect to the scheduler that was named, or start worker processes here."""
-    if arguments.scheduler is None:
-        from sdc_dask.release.cluster import local_cluster
-
-        with contextlib.ExitStack() as stack:
-            with _ctrl_c_ignored():
-                cluster = local_cluster(arguments.workers, arguments.memory_limit or "auto")
-                client = stack.enter_context(cluster)
+    if scheduler is None:
+        with cluster.local_cluster(workers, memory_limit) as client:
             yield client
         return
-    if not _is_private(arguments.scheduler):
-        _complain(
-            f"warning: the data goes to {arguments.scheduler} without encryption, and whoever "
-            "reaches that scheduler can read it and run code on the workers. Use a tls:// address."
+    if not _is_private(scheduler):
+        complain(
+            f"warning: the data goes to {scheduler} without encryption, and whoever reaches that "
+            "scheduler can read it and run code on the workers. Use a tls:// address."
         )
-    with _connected(arguments.scheduler) as client:
+    with _connected(scheduler) as client:
         yield client
 
 
 def _connected(address: str) -> Client:
-    from distributed import Client
-
     try:
         return Client(address)
     except (OSError, ValueError, TypeError) as error:
@@ -158,59 +278,28 @@ def _is_private(address: str) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C unwind the program, so that nothing half-done is left behind."""
-    stops: list[BaseException] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        if not stops:
-            terminated = number == signal.SIGTERM
-            stops.append(SystemExit(TERMINATED) if terminated else KeyboardInterrupt())
-        # Python drops what is raised in a callback of the garbage collector or a finalizer, and
-        # a signal may meet one: raise again until the program unwinds, but never while it does,
-        # since cleaning up must come to its end.
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        if not _is_unwinding(stops[0]):
-            raise stops[0]
-
-    numbers = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
-    with contextlib.ExitStack() as stack:
-        for number in numbers:
-            stack.enter_context(_handled(number, stop))
-        try:
-            yield
-        finally:
-            if stops:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+# How it ends
 
 
-def _is_unwinding(stop: BaseException) -> bool:
-    """Whether an exception is being handled right now, or what followed from it."""
-    error = sys.exception()
-    while error is not None and error is not stop:
-        error = error.__context__
-    return error is stop
-
-
-def _ctrl_c_ignored() -> contextlib.AbstractContextManager[None]:
-    """Ignore Ctrl-C while processes start, which inherit this: a terminal signals them, too.
-
-    The program alone is to be interrupted; it stops its workers, which have nothing to say then.
-    """
-    return _handled(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def _handled(number: int, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals do not arrive here
-        return
-    before = signal.signal(number, handler)
+def _run(work: Callable[[], None], *, releases: bool, debug: bool, last: bool) -> int:
+    """Do the work of a command, and return the exit code: 0 if there is a release."""
+    stop = None
     try:
-        yield
-    finally:
-        signal.signal(number, before)
+        with _logs_shown(debug), stoppable(releases=releases, last=last) as stop:
+            work()
+    except BaseException as error:
+        if debug:
+            traceback.print_exception(error)
+        if stop and stop.published:
+            complain(f"warning: the release is there, but then: {_one_line(error)}")
+            return 0
+        if isinstance(error, Exception):
+            complain(f"error: {_one_line(error)}")
+            return FAILED
+        interrupted = isinstance(error, KeyboardInterrupt)
+        complain("interrupted." if interrupted else "terminated.")
+        return INTERRUPTED if interrupted else TERMINATED
+    return 0
 
 
 @contextlib.contextmanager
@@ -224,14 +313,7 @@ def _logs_shown(show: bool) -> Iterator[None]:
         logging.disable(before)
 
 
-# What is said when it fails
-
-
-def _complain(text: str) -> None:
-    print(f"{PROGRAM}: {text}", file=sys.stderr, flush=True)
-
-
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """Return what can be said of an exception without showing data."""
     if isinstance(error, SdcError):
         return " ".join(str(error).split())
@@ -241,258 +323,3 @@ def _one_line(error: Exception) -> str:
         return f"{kind}: {os.strerror(error.errno)}{where}."
     advice = _ADVICE.get(kind, "Its text may show data values and is not printed.")
     return f"{kind}. {advice} --debug prints the traceback, which may show data values."
-
-
-def _check_json(file: Path | None) -> None:
-    """Refuse a file that could not be written in the end."""
-    if file is None:
-        return
-    if file.is_dir():
-        raise SdcFileExistsError(f"--json {str(file)!r} is a directory: give the name of a file.")
-    if not file.parent.is_dir():
-        raise SdcFileNotFoundError(
-            f"the directory of --json {str(file)!r} does not exist: make it."
-        )
-
-
-# Arguments
-
-
-def _parser() -> argparse.ArgumentParser:
-    from sdc_dask import __version__
-
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Statistical disclosure control of microdata that need not fit in memory.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_protect(commands)
-    _add_demo(commands)
-    return parser
-
-
-def _add_protect(commands: Any) -> None:
-    from sdc_dask.engine.blocks import METHODS as BLOCKINGS
-    from sdc_dask.masking.microaggregation import METHODS
-
-    parser = commands.add_parser(
-        "protect",
-        help="microaggregate a parquet data set into a checked one",
-        description="Microaggregate the parquet data set SOURCE, a file or a directory, into the "
-        "directory TARGET. What is written is read again and checked before TARGET appears; if "
-        "anything fails, there is no TARGET.",
-        epilog="exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated",
-        allow_abbrev=False,
-    )
-    parser.add_argument("source", type=Path, metavar="SOURCE")
-    parser.add_argument("target", type=Path, metavar="TARGET")
-    parser.add_argument(
-        "--columns",
-        type=_names,
-        action="append",
-        required=True,
-        metavar="A,B,C",
-        help="columns to mask; given several times, each is a group that is masked on its own",
-    )
-    _add_k(parser, required=True)
-    parser.add_argument("--method", choices=list(METHODS), default="mdav", help="default: mdav")
-    parser.add_argument(
-        "--by",
-        type=_names,
-        action="extend",
-        metavar="A,B",
-        help="columns whose values groups never mix",
-    )
-    parser.add_argument(
-        "--drop",
-        type=_names,
-        action="extend",
-        metavar="A,B",
-        help="columns that are not written, such as direct identifiers; all others are",
-    )
-    parser.add_argument(
-        "--missing",
-        choices=["error", "separate"],
-        default="error",
-        help="missing cells in masked columns: an error (default), or groups by their pattern",
-    )
-    parser.add_argument(
-        "--max-block",
-        type=_max_block,
-        default="auto",
-        metavar="N|auto",
-        help="largest block of records that is searched for groups; default: auto",
-    )
-    parser.add_argument(
-        "--blocking",
-        choices=["auto", *BLOCKINGS, "none"],
-        default="auto",
-        help="default: auto, which is tree for mdav and vmdav, none for methods along an order",
-    )
-    parser.add_argument(
-        "--gain",
-        type=float,
-        metavar="X",
-        help="of vmdav: how readily a group takes more than k records; default: 0.2",
-    )
-    parser.add_argument(
-        "--weights", type=_weights, metavar="X,Y,Z", help="of weighted_mean: one for each column"
-    )
-    parser.add_argument(
-        "--measure",
-        type=_measure,
-        metavar="NAME:X",
-        help="of owa, choquet, sugeno, twofold: the quantifier power:X, sigmoid:X or threshold:X",
-    )
-    parser.add_argument(
-        "--no-standardize",
-        dest="standardize",
-        action="store_false",
-        help="measure distances in the columns' own units",
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="replace TARGET once the new data is checked"
-    )
-    _add_cluster(parser)
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the "
-        "same names; default: worker processes of this machine",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary as JSON, too")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but warnings and errors"
-    )
-    _add_debug(parser)
-    parser.set_defaults(run=_protect, fail=parser.error)
-
-
-def _add_demo(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="protect a made-up survey and show what happened",
-        description="Make a survey of persons, protect it, and show in plain words what was lost "
-        "and what is risked.",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--rows",
-        type=_whole_number(1),
-        default=300_000,
-        metavar="N",
-        help="number of persons; default: 300,000",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        metavar="DIR",
-        help="keep the files here; default: a temporary folder that is removed",
-    )
-    _add_k(parser, default=5)
-    _add_cluster(parser)
-    _add_debug(parser)
-    parser.set_defaults(run=_demo, fail=parser.error, scheduler=None)
-
-
-def _add_k(parser: argparse.ArgumentParser, **options: Any) -> None:
-    parser.add_argument("-k", type=_whole_number(2), metavar="K", help="smallest group", **options)
-
-
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workers",
-        type=_whole_number(1),
-        metavar="N",
-        help="worker processes to start; default: one for each processor",
-    )
-    parser.add_argument(
-        "--memory-limit",
-        type=_memory,
-        metavar="SIZE",
-        help="of each worker, such as 1GiB; default: its share of the machine's memory",
-    )
-
-
-def _add_debug(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--debug", action="store_true", help="print tracebacks, which may show data values"
-    )
-
-
-def _check_usage(arguments: argparse.Namespace) -> None:
-    if arguments.scheduler and (arguments.workers or arguments.memory_limit):
-        arguments.fail(
-            "--workers and --memory-limit are for worker processes that are started here: leave "
-            "them out with --scheduler."
-        )
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(
-            f"an empty name in {text!r}: give names with a comma between them, such as a,b"
-        )
-    return names
-
-
-def _whole_number(smallest: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        number = int(text) if text.isdecimal() else -1
-        if number < smallest:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number of at least {smallest}, received {text!r}"
-            )
-        return number
-
-    return convert
-
-
-def _max_block(text: str) -> int | str:
-    return text if text == "auto" else _whole_number(2)(text)
-
-
-def _weights(text: str) -> list[float]:
-    try:
-        return [float(each) for each in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be numbers with a comma between them, such as 0.5,0.3,0.2, received {text!r}"
-        ) from None
-
-
-def _measure(text: str) -> Any:
-    from sdc_dask import aggregation
-
-    families = {
-        "power": aggregation.power,
-        "sigmoid": aggregation.sigmoid,
-        "threshold": aggregation.threshold,
-    }
-    name, _, parameter = text.partition(":")
-    try:
-        return families[name](float(parameter))
-    except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(
-            "must be power:X with X above 0, sigmoid:X with X from 0 to 1, or threshold:X with X "
-            f"from 0 to less than 1, received {text!r}"
-        ) from None
-
-
-def _memory(text: str) -> str:
-    from dask.utils import parse_bytes
-
-    try:
-        parse_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a size such as 1GiB or 500MB, received {text!r}"
-        ) from None
-    return text
-
-
-if __name__ == "__main__":
-    sys.exit(main())

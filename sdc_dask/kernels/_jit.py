@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -28,6 +29,8 @@ def jit(function: Callable[..., Any]) -> Any:
 
 @cache
 def _say_no_cache() -> None:
+    if multiprocessing.parent_process() is not None:
+        return  # the process that started this worker has said it
     warn(
         "there is no writable directory for compiled kernels, neither beside the package nor in "
         "the home directory: every process compiles them anew, which takes up to half a minute. "

@@ -23,7 +23,7 @@ from sdc_dask.errors import warn
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.fuzzy import fuzzy_assign, fuzzy_centres
 from sdc_dask.masking import blockwise
-from sdc_dask.masking.spec import Spec, option
+from sdc_dask.masking.spec import Spec, needed, option
 
 # A block of n records has n/k centres, and every record is compared with each in every iteration:
 # the time of a record grows with the block, as that of MDAV by brute force.
@@ -107,10 +107,10 @@ class FuzzyMicroaggregation(Spec):
     kind: ClassVar[str] = "fuzzy_microaggregation"
     draws: ClassVar[bool] = True
 
-    columns: Any
-    k: int
-    m1: float
-    m2: float
+    columns: Any = needed("numeric columns to mask; several sets are masked each on its own")
+    k: int = needed("records in a cluster on average")
+    m1: float = needed("fuzziness of the clusters, from 1 to inf")
+    m2: float = needed("fuzziness of the draw, from 1 to inf")
     _: KW_ONLY
     blocking: str | Blocks | None = option("tree", "tree, univariate or none")
     max_block: int | str = option("auto", "largest block of records")

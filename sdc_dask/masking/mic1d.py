@@ -42,7 +42,7 @@ from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError, warn
 from sdc_dask.kernels.runs import first_of_runs, last_of_runs, run_means, running_sums
 from sdc_dask.masking.projections import Single
-from sdc_dask.masking.spec import Spec, option
+from sdc_dask.masking.spec import Spec, needed, option
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,8 +68,8 @@ class Mic1D(Spec):
 
     kind: ClassVar[str] = "mic1d"
 
-    columns: Any
-    kappa: int
+    columns: Any = needed("numeric columns to mask, all together")
+    kappa: int = needed("values in a run")
     _: KW_ONLY
     by: Any = option(None, "columns whose values runs never mix")
 

@@ -30,7 +30,7 @@ from sdc_dask.masking.projections import (
     aggregate,
     principal_axis,
 )
-from sdc_dask.masking.spec import Spec, option
+from sdc_dask.masking.spec import Spec, needed, option
 
 # Methods by name: whether records are put in order and cut into groups, unlike those that compare
 # records within a block; the option that belongs to it alone; and the default of that.
@@ -114,8 +114,8 @@ class Microaggregation(Spec):
 
     kind: ClassVar[str] = "microaggregation"
 
-    columns: Any
-    k: int
+    columns: Any = needed("numeric columns to mask; several sets are masked each on its own")
+    k: int = needed("smallest group")
     _: KW_ONLY
     method: str = option("mdav", f"how groups are formed: {', '.join(METHODS)}")
     blocking: str | Blocks | None = option(

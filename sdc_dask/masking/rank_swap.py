@@ -35,7 +35,7 @@ from sdc_dask.kernels.swaps import (
     share_of,
     window_of,
 )
-from sdc_dask.masking.spec import Spec, option
+from sdc_dask.masking.spec import Spec, needed, option
 
 METHODS = ("standard", "distribution", "buckets")
 LARGEST_BLOCK = 1_000  # what max_block="auto" stands for, unless p needs more
@@ -123,7 +123,7 @@ class RankSwap(Spec):
     draws: ClassVar[bool] = True
     keeps_dtypes: ClassVar[bool] = True
 
-    columns: Any
+    columns: Any = needed("columns to mask, whose values have an order")
     p: float | None = option(None, "percentage of the records: how far values go")
     _: KW_ONLY
     method: str = option("standard", f"how partners are drawn: {', '.join(METHODS)}")

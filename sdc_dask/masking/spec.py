@@ -35,6 +35,11 @@ def option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
 
+def needed(text: str) -> Any:
+    """Return a field of a spec that must be given, with what the command line says of it."""
+    return field(metadata={"help": text})
+
+
 class Spec(ABC):
     """A masking as a value: what is masked, and how.
 

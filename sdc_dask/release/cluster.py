@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import dask
 from distributed import Client, LocalCluster
 
+from sdc_dask.release import signals
+
 
 @contextlib.contextmanager
 def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Iterator[Client]:
@@ -45,17 +47,20 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
                 "distributed.p2p.comm.buffer": "64 MiB",
             }
         ),
-        LocalCluster(
-            n_workers=workers or len(os.sched_getaffinity(0)),
-            threads_per_worker=1,
-            memory_limit=memory_limit,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            local_directory=scratch,
-            # A log of a failed task shows its exception, which may show values.
-            silence_logs=logging.CRITICAL,
-            scheduler_kwargs={"dashboard": False},
-        ) as cluster,
-        Client(cluster) as client,
+        contextlib.ExitStack() as stack,
     ):
+        # A signal that comes now counts as soon as all is there that must be closed.
+        with signals.held(), signals.blocked_in_new_threads():
+            cluster = LocalCluster(
+                n_workers=workers or len(os.sched_getaffinity(0)),
+                threads_per_worker=1,
+                memory_limit=memory_limit,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                local_directory=scratch,
+                # A log of a failed task shows its exception, which may show values.
+                silence_logs=logging.CRITICAL,
+                scheduler_kwargs={"dashboard": False},
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
         yield client

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sdc_dask.errors import SdcFileExistsError, SdcFileNotFoundError, SdcValueError, warn
+from sdc_dask.release.signals import publishing
 from sdc_dask.release.source import is_parquet
 
 
@@ -49,15 +50,19 @@ def check_replaceable(target: Path) -> None:
     elif not target.is_dir():
         what = "a file"
     else:
-        others = [path for path in target.iterdir() if not (path.is_file() and is_parquet(path))]
-        others += [path for path in target.iterdir() if path.is_symlink()]
+        others = sum(not _is_own_parquet(path) for path in target.iterdir())
         if others:
-            what = f"a directory with {len(others)} entries that are no parquet files"
+            what = f"a directory with other entries than parquet files ({others})"
     if what is not None:
         raise SdcFileExistsError(
             f"target {str(target)!r} is {what}, and only a directory of parquet files is replaced: "
             "choose another name, or remove it yourself."
         )
+
+
+def _is_own_parquet(path: Path) -> bool:
+    """Whether a directory has a parquet file here, not only a link to one."""
+    return is_parquet(path) and path.is_file() and not path.is_symlink()
 
 
 @contextlib.contextmanager
@@ -71,12 +76,13 @@ def written_beside(target: Path, replace: bool) -> Iterator[Path]:
         directory.mkdir(mode=0o700)
         yield directory
         _sync(directory)
-        if replace and os.path.lexists(target):
-            check_replaceable(target)  # again: the run may have taken hours
-            target.rename(old)
-        directory.rename(target)
+        with publishing():
+            if replace and os.path.lexists(target):
+                check_replaceable(target)  # again: the run may have taken hours
+                target.rename(old)
+            directory.rename(target)
     finally:
-        # An interrupt may come between the renames: then the old target gets its name back.
+        # The second rename may fail: then the old target gets its name back.
         if os.path.lexists(old) and not os.path.lexists(target):
             old.rename(target)
         _remove(directory)

@@ -1,0 +1,234 @@
+"""A release as a file: what is read, what is masked and how, and where it is written.
+
+A job says what is released. How a run goes is up to the call: where it runs, whether it replaces
+an earlier release, and the seed, which is as secret as the data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sdc_dask.errors import (
+    SdcError,
+    SdcFileExistsError,
+    SdcFileNotFoundError,
+    SdcTypeError,
+    SdcValueError,
+)
+from sdc_dask.masking.run import spec_list
+from sdc_dask.masking.spec import Spec, nearest
+from sdc_dask.release.protect import protect
+from sdc_dask.release.summary import Summary
+
+FORMAT = 1  # of job files: one more when a file of now would mean something else
+_KEYS = ("format", "source", "target", "drop", "mask")
+_OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What :func:`sdc_dask.protect` is asked for, as a value that goes to a file and back.
+
+    Parameters
+    ----------
+    source : path
+        A parquet file, or a directory of them.
+    target : path
+        The directory to make.
+    specs : spec, or list of specs
+        What is masked, and how.
+    drop : list of str, optional
+        Columns that are not written.
+
+    Examples
+    --------
+    >>> from sdc_dask import RankSwap
+    >>> from sdc_dask.job import Job
+    >>> job = Job("survey", "release", RankSwap(["rent"], p=5, max_block="auto"), drop=["person"])
+    >>> Job.from_dict(job.to_dict()) == job
+    True
+    """
+
+    source: Path
+    target: Path
+    specs: tuple[Spec, ...]
+    drop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("source", "target"):
+            path = getattr(self, name)
+            if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+                raise SdcTypeError(f"{name} must be a path as text, received {_kind(path)}.")
+            object.__setattr__(self, name, Path(path))
+        if not _is_texts(self.drop):
+            raise SdcTypeError(
+                "drop must be a list of column names, such as ['person'], received "
+                f"{_kind(self.drop)}."
+            )
+        object.__setattr__(self, "drop", tuple(self.drop))
+        object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
+
+    def run(
+        self,
+        *,
+        replace: bool = False,
+        random_state: int | None = None,
+        progress: bool | None = None,
+    ) -> Summary:
+        """Run the job: see :func:`sdc_dask.protect`."""
+        return protect(
+            self.source,
+            self.target,
+            self.specs,
+            drop=list(self.drop),
+            replace=replace,
+            random_state=random_state,
+            progress=progress,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job as a dict of plain Python objects, ready for JSON or TOML."""
+        found: dict[str, Any] = {
+            "format": FORMAT,
+            "source": str(self.source),
+            "target": str(self.target),
+        }
+        if self.drop:
+            found["drop"] = list(self.drop)
+        return found | {"mask": [spec.to_dict() for spec in self.specs]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """Make a job from what :meth:`to_dict` returned, or what a file says."""
+        _check_format(values)
+        for name in values:
+            if name in _OF_THE_CALL:
+                raise SdcValueError(
+                    f"a job has no {name!r}, which belongs to the run: give it with the call."
+                )
+            if name not in _KEYS:
+                raise SdcValueError(
+                    f"a job has no {name!r}{nearest(name, _KEYS)}. It has: {', '.join(_KEYS)}."
+                )
+        lacking = [name for name in ("source", "target", "mask") if name not in values]
+        if lacking:
+            raise SdcValueError(f"a job needs {', '.join(lacking)}: name it.")
+        masks = values["mask"]
+        if not isinstance(masks, list) or not all(isinstance(each, Mapping) for each in masks):
+            raise SdcTypeError(
+                f"mask must be a list of tables, each [[mask]] in a file, received {_kind(masks)}."
+            )
+        specs = [_spec(number, each) for number, each in enumerate(masks, 1)]
+        return cls(values["source"], values["target"], tuple(specs), values.get("drop", ()))
+
+    @classmethod
+    def read(cls, file: str | os.PathLike[str]) -> Job:
+        """Read a job file, in which relative paths start at the directory of the file.
+
+        Parameters
+        ----------
+        file : path
+            In TOML: ``format = 1``, ``source``, ``target``, ``drop``, and a table ``[[mask]]`` for
+            each masking, with its name as ``masking`` and its options.
+        """
+        file = Path(file)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SdcFileNotFoundError(
+                f"job file {str(file)!r} cannot be read ({type(error).__name__}): name a TOML file."
+            ) from None
+        try:
+            job = cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise SdcValueError(f"job file {str(file)!r} is not TOML: {error}.") from None
+        except SdcError as error:
+            raise type(error)(f"job file {str(file)!r}: {error}") from None
+        return cls(file.parent / job.source, file.parent / job.target, job.specs, job.drop)
+
+    def write(self, file: str | os.PathLike[str]) -> None:
+        """Write a job file that does not exist yet.
+
+        Relative paths are written anew, as seen from the directory of the file.
+        """
+        file = Path(file)
+        values = self.to_dict()
+        for name in ("source", "target"):
+            path: Path = getattr(self, name)
+            if not path.is_absolute():
+                values[name] = os.path.relpath(path.absolute(), file.parent.resolve())
+        text = _toml(values)
+        try:
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+        except FileExistsError:
+            raise SdcFileExistsError(
+                f"job file {str(file)!r} exists: choose another name, or remove it yourself."
+            ) from None
+        except FileNotFoundError:
+            raise SdcFileNotFoundError(
+                f"the directory of job file {str(file)!r} does not exist: make it."
+            ) from None
+
+
+def _check_format(values: Mapping[str, Any]) -> None:
+    if "format" not in values:
+        raise SdcValueError(f"a job needs format = {FORMAT}, which says how it is to be read.")
+    number = values["format"]
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise SdcValueError(f"format must be {FORMAT}, received {_kind(number)}.")
+    if number > FORMAT:
+        raise SdcValueError(
+            f"format {number} is newer than this version of sdc_dask, which reads up to {FORMAT}: "
+            "upgrade it."
+        )
+
+
+def _spec(number: int, values: Mapping[str, Any]) -> Spec:
+    """Return the spec of a table, or say which table is wrong."""
+    try:
+        return Spec.from_dict(values)
+    except SdcError as error:
+        raise type(error)(f"mask {number}: {error}") from None
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, (list, tuple)) and all(isinstance(each, str) for each in values)
+
+
+def _kind(value: Any) -> str:
+    """Say what was received: small things as they are, others by their kind."""
+    if isinstance(value, (str, bool, int, float)):
+        return repr(value)
+    kinds = {type(each).__name__ for each in value} if isinstance(value, (list, tuple)) else ()
+    return type(value).__name__ + (f" of {', '.join(sorted(kinds))}" if kinds else "")
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    """Return a job as TOML: keys, and a table for every mask."""
+    tables: Sequence[Mapping[str, Any]] = values["mask"]
+    parts = [{name: value for name, value in values.items() if name != "mask"}, *tables]
+    texts = [
+        "".join(f"{name} = {_value(value)}\n" for name, value in part.items()) for part in parts
+    ]
+    return "\n[[mask]]\n".join(texts)
+
+
+def _value(value: Any) -> str:
+    """Return a value as TOML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # A text of JSON is one of TOML, except that TOML escapes one more character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_value(each)}' for name, each in value.items())} }}"
+    return repr(value)

@@ -1,0 +1,156 @@
+"""Options of a command that masks: those of a masking are the fields of its spec.
+
+What can be asked of a masking, and what is said of it, is written in its spec alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.spec import Spec, nearest
+
+_MASKING = "--masking"
+_KINDS = {each.kind: each for each in Spec.__subclasses__()}
+_DEFAULT = Microaggregation
+_NAMES = ("columns", "by")  # fields of names, which are texts whatever they look like
+
+
+def _names(_context: Any, _option: Any, texts: Sequence[str]) -> list[list[str]]:
+    sets = [[name.strip() for name in text.split(",")] for text in texts]
+    if not all(name for each in sets for name in each):
+        raise click.BadParameter("a name is empty: give names with a comma between, such as a,b.")
+    return sets
+
+
+OF_NAMES: dict[str, Any] = {"multiple": True, "metavar": "A,B", "callback": _names}
+
+
+class MaskingCommand(click.Command):
+    """A command whose options are also those of the masking that is asked for."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        kinds = ", ".join(_KINDS)
+        text = f"{kinds}; default: {_DEFAULT.kind}. Before --help, it shows the options of that one"
+        self.params.insert(0, click.Option([_MASKING], metavar="NAME", help=text))
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Find out which masking is asked for, and parse by its options."""
+        context.meta[_MASKING] = _spec_class(_last_value(args, _MASKING))
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            spec = context.meta[_MASKING]
+            own = ", ".join(each.opts[0] for each in _options(spec))
+            near = nearest(error.option_name, self._flags(context))
+            raise click.UsageError(
+                f"there is no option {error.option_name!r}{near or '.'} The masking {spec.kind} "
+                f"has {own}; other maskings are named with {_MASKING}.",
+                context,
+            ) from None
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        """Return the options of the masking and those of the command."""
+        spec = context.meta.get(_MASKING, _DEFAULT)
+        return [*_options(spec), *super().get_params(context)]
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write both in sections of their own."""
+        spec = context.meta[_MASKING]
+        own: list[click.Parameter] = [*_options(spec)]
+        others = [each for each in super().get_params(context) if isinstance(each, click.Option)]
+        for title, options in ((f"What is masked, by {spec.kind}", own), ("Other options", others)):
+            records = [each.get_help_record(context) for each in options]
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record])
+
+    def _flags(self, context: click.Context) -> list[str]:
+        return [flag for each in self.get_params(context) for flag in each.opts]
+
+
+def _spec_class(kind: str | None) -> type[Spec]:
+    if kind is None:
+        return _DEFAULT
+    if kind not in _KINDS:
+        valid = ", ".join(_KINDS)
+        near = nearest(kind, _KINDS) or "."
+        raise click.UsageError(f"{_MASKING} must be one of {valid}, received {kind!r}{near}")
+    return _KINDS[kind]
+
+
+def _last_value(args: Sequence[str], flag: str) -> str | None:
+    """Return the value of an option, before the options are known."""
+    value = None
+    for arg, after in itertools.pairwise([*args, ""]):
+        name, equals, text = arg.partition("=")
+        if name == flag:
+            value = text if equals else after
+    return value
+
+
+@functools.cache
+def _options(spec: type[Spec]) -> list[click.Option]:
+    """Return the options of a masking: the fields of its spec."""
+    options = []
+    for each in dataclasses.fields(spec):  # type: ignore[arg-type]
+        dashed = each.name.replace("_", "-")
+        flag = f"-{dashed}" if len(dashed) == 1 else f"--{dashed}"
+        how: dict[str, Any] = {"help": each.metadata["help"]}
+        if each.default not in (None, dataclasses.MISSING):
+            how["help"] += f"; default: {str(each.default).lower()}"
+        if each.name in _NAMES:
+            how |= OF_NAMES
+        elif isinstance(each.default, bool):
+            flag += f"/--no-{dashed}"
+            how["default"] = None
+        else:
+            kind = str(each.type).split(" ")[0]
+            how["metavar"] = {"int": "N", "float": "X"}.get(kind, "TEXT")
+        options.append(click.Option([flag], **how))
+    return options
+
+
+def given_flags(context: click.Context) -> dict[str, str]:
+    """Return the flags that were given, by the names of their parameters."""
+    return {
+        each.name: each.opts[0]
+        for each in context.command.get_params(context)
+        if each.name and context.get_parameter_source(each.name) == ParameterSource.COMMANDLINE
+    }
+
+
+def asked_spec(context: click.Context) -> Spec:
+    """Return the spec that options ask for."""
+    spec, given = context.meta[_MASKING], given_flags(context)
+    asked = {}
+    for name in (each.name for each in dataclasses.fields(spec) if each.name in given):
+        value = context.params[name]
+        if name == "columns" and len(value) > 1:
+            asked[name] = value  # sets
+        elif name in _NAMES:
+            asked[name] = list(itertools.chain(*value))
+        else:
+            asked[name] = _value(value) if isinstance(value, str) else value
+    return spec.from_dict(asked)
+
+
+def _value(text: str) -> Any:
+    """Return the value of an option as a job file would have it."""
+    if "," in text:
+        return [_value(each) for each in text.split(",")]
+    name, colon, parameter = text.partition(":")
+    if colon:
+        return {name: _value(parameter)}
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text

@@ -1,0 +1,123 @@
+"""What may stand at a target: nothing, or with `replace` a directory of parquet files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sdc_dask
+from sdc_dask.release.directory import check_paths, written_beside
+
+SPEC = sdc_dask.Microaggregation(["x0", "x1"], k=3)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "source.parquet"
+    sdc_dask.datasets.uniform(50, 2, seed=1).compute().to_parquet(file, index=False)
+    return file
+
+
+def _file(target: Path) -> None:
+    target.write_text("mine")
+
+
+def _link(target: Path) -> None:
+    elsewhere = target.with_name("elsewhere")
+    elsewhere.mkdir()
+    target.symlink_to(elsewhere)
+
+
+def _broken_link(target: Path) -> None:
+    target.symlink_to(target.with_name("nowhere"))
+
+
+def _other_file(target: Path) -> None:
+    target.mkdir()
+    (target / "part.0.parquet").touch()
+    (target / "notes.txt").write_text("mine")
+
+
+def _hidden_file(target: Path) -> None:
+    target.mkdir()
+    (target / ".git").write_text("mine")
+
+
+def _directory(target: Path) -> None:
+    (target / "year.parquet").mkdir(parents=True)
+
+
+def _linked_file(target: Path) -> None:
+    target.mkdir()
+    (target / "part.0.parquet").symlink_to(target.with_name("source.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (_file, "is a file"),
+        (_link, "is a link"),
+        (_broken_link, "is a link"),
+        (_other_file, r"other entries than parquet files \(1\)"),
+        (_hidden_file, r"other entries than parquet files \(1\)"),
+        (_directory, r"other entries than parquet files \(1\)"),
+        (_linked_file, r"other entries than parquet files \(1\)"),
+    ],
+)
+def test_what_is_not_replaced(
+    source: Path,
+    make: Callable[[Path], None],
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = source.with_name("release")
+    make(target)
+    before = _everything(source.parent)
+    monkeypatch.setattr(sdc_dask.Microaggregation, "plan", None)  # nothing runs
+    with pytest.raises(FileExistsError, match=what) as refused:
+        sdc_dask.protect(source, target, SPEC, replace=True)
+    assert "only a directory of parquet files is replaced" in str(refused.value)
+    with pytest.raises(FileExistsError, match="exists: choose another name"):
+        sdc_dask.protect(source, target, SPEC)
+    assert _everything(source.parent) == before
+
+
+def test_what_is_replaced(source: Path) -> None:
+    target = source.with_name("release")
+    target.mkdir()  # empty
+    for k in (3, 7):
+        spec = sdc_dask.Microaggregation(["x0", "x1"], k=k)
+        summary = sdc_dask.protect(source, target, spec, replace=True)
+        assert summary.anonymity[0].k_min >= k
+    assert sorted(path.name for path in source.parent.iterdir()) == ["release", "source.parquet"]
+
+
+def test_a_target_that_changed_meanwhile_is_kept(source: Path) -> None:
+    target = source.with_name("release")
+    sdc_dask.protect(source, target, SPEC)
+    check_paths(source, target, replace=True)
+    with (
+        pytest.raises(FileExistsError, match="other entries than parquet files"),
+        written_beside(target, replace=True) as directory,
+    ):
+        (directory / "part.0.parquet").touch()
+        (target / "notes.txt").write_text("mine")
+    assert (target / "notes.txt").read_text() == "mine"
+    assert sorted(path.name for path in source.parent.iterdir()) == ["release", "source.parquet"]
+
+
+def test_a_target_that_came_meanwhile_is_kept(source: Path) -> None:
+    target = source.with_name("release")
+    with pytest.raises(OSError, match="not empty"), written_beside(target, replace=False):
+        _other_file(target)
+    assert (target / "notes.txt").read_text() == "mine"
+    assert sorted(path.name for path in source.parent.iterdir()) == ["release", "source.parquet"]
+
+
+def _everything(folder: Path) -> dict[str, object]:
+    return {
+        str(path): path.read_bytes() if path.is_file() else path.is_symlink()
+        for path in folder.rglob("*")
+    }
