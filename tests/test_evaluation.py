@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -15,14 +14,6 @@ import pytest
 
 import sdc_dask
 from sdc_dask.evaluation import WEIGHTS
-
-
-@pytest.fixture(autouse=True)
-def _unfinished_estimates() -> Iterator[None]:
-    """Masked data may leave nothing to estimate; that links say so is tested elsewhere."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="EM did not converge")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +254,10 @@ def test_bad_input(survey: pd.DataFrame) -> None:
         survey.sdc.linkage(survey, "distance", tolerance=1)
     with pytest.raises(ValueError, match="known must be 'half', 'all', 'groups' or a list"):
         survey.sdc.disclosure_risk(survey, known="most")
+    with pytest.raises(ValueError, match="sample must be a whole number of at least 1, 'auto' or"):
+        survey.sdc.score(survey, sample="all")
+    with pytest.raises(ValueError, match="random_state has a meaning with sample alone"):
+        survey.sdc.compare({"one": survey}, sample=None, random_state=1)
     with pytest.raises(TypeError, match="weights must be a dict with the keys 'il', 'dld'"):
         survey.sdc.score(survey, weights=[0.5, 0.5])
     with pytest.raises(ValueError, match="unknown parts: 'sse'"):
