@@ -45,16 +45,15 @@ def main() -> None:
         for workers in options.workers:
             with local_cluster(workers, options.memory_limit) as client:
                 # Compile on every worker, so that no run pays for it.
-                sdc_dask.protect(warm_up(folder), folder / "warm", COLUMNS, options.k, replace=True)
+                spec = sdc_dask.Microaggregation(COLUMNS, options.k, max_block=max_block)
+                sdc_dask.protect(warm_up(folder), folder / "warm", spec, replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
                 protecting = watched(
                     client,
                     sdc_dask.protect,
                     folder / "source",
                     folder / "protected",
-                    COLUMNS,
-                    options.k,
-                    max_block=max_block,
+                    spec,
                 )
             summary = protecting.pop("result")
             moving.pop("result")

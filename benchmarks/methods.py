@@ -42,7 +42,7 @@ from sdc_dask import grouping
 from sdc_dask.aggregation import power, sigmoid, threshold
 from sdc_dask.datasets import uniform
 from sdc_dask.kernels.ordered import ordered
-from sdc_dask.masking.methods import METHODS
+from sdc_dask.masking.microaggregation import METHODS
 from sdc_dask.release.cluster import local_cluster
 
 Array = NDArray[np.float64]

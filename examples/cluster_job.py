@@ -15,15 +15,18 @@ from distributed import Client
 import sdc_dask
 from sdc_dask.release.cluster import local_cluster
 
-# Each group of columns is masked on its own.
-GROUPS = [["income", "tax", "wealth"], ["age", "hours"]]
+# What is masked, and how: each set of columns on its own.
+PLAN = [
+    sdc_dask.Microaggregation([["income", "tax", "wealth"], ["age", "hours"]], k=10, by="sex"),
+    sdc_dask.RankSwap(["rent"], p=5),
+]
 
 
 def main(scheduler: str | None, workers: int | None, folder: Path, rows: int) -> None:
     source, target = folder / "survey", folder / "release"
     with Client(scheduler) if scheduler else local_cluster(workers):
         sdc_dask.datasets.survey(rows, npartitions=8).to_parquet(source, write_index=False)
-        print(sdc_dask.protect(source, target, GROUPS, k=10, by="sex", drop="person"))
+        print(sdc_dask.protect(source, target, PLAN, drop="person"))
 
 
 # Worker processes import this file: without this line each would start a cluster of its own.

@@ -31,7 +31,8 @@ def main(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "survey"), Path(folder, "release")
         people.to_parquet(source, write_index=False)
-        print(sdc_dask.protect(source, target, COLUMNS, k=5, drop="person"))
+        spec = sdc_dask.Microaggregation(COLUMNS, k=5)
+        print(sdc_dask.protect(source, target, spec, drop="person"))
 
 
 if __name__ == "__main__":

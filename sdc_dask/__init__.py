@@ -6,7 +6,26 @@ Importing this package registers the accessor ``.sdc`` on pandas and Dask DataFr
 from sdc_dask import aggregation, datasets, grouping
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.engine.blocks import Blocks
+from sdc_dask.errors import SdcError
+from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
+from sdc_dask.masking.mic1d import Mic1D
+from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.spec import Spec
 from sdc_dask.release.protect import protect
 
-__all__ = ["Blocks", "SdcAccessor", "aggregation", "datasets", "grouping", "protect"]
+__all__ = [
+    "Blocks",
+    "FuzzyMicroaggregation",
+    "Mic1D",
+    "Microaggregation",
+    "RankSwap",
+    "SdcAccessor",
+    "SdcError",
+    "Spec",
+    "aggregation",
+    "datasets",
+    "grouping",
+    "protect",
+]
 __version__ = "0.1.0"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from dask.dataframe.extensions import register_dataframe_accessor
 
 from sdc_dask import arguments
-from sdc_dask.aggregation import Measure
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame, is_dask
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.evaluation import Score, compare, score
-from sdc_dask.masking import microaggregation as ma
-from sdc_dask.masking.fuzzy import fuzzy_microaggregate
-from sdc_dask.masking.mic1d import mic1d, mic1d_request
-from sdc_dask.masking.rank_swap import rank_swap, rank_swap_request
-from sdc_dask.masking.request import microaggregation_request
+from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
+from sdc_dask.masking.mic1d import Mic1D
+from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
+from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.run import mask
+from sdc_dask.masking.spec import Spec
 from sdc_dask.risk.anonymity import Anonymity, anonymity
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
@@ -34,7 +36,36 @@ from sdc_dask.risk.linkage import Linkage
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
 from sdc_dask.utility.sse import SSE, sse
 
-Columns = Sequence[Hashable] | Sequence[Sequence[Hashable]]
+
+def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., Frame]]:
+    """Make a method that takes the parameters of a spec from one that takes the spec.
+
+    So what a masking can do is written in its spec alone: the signature has the parameters of the
+    spec and then those of the method, and their description stands where the docstring of the
+    method has a line "{parameters}".
+    """
+    parameters = list(inspect.signature(spec).parameters.values())
+    described = inspect.getdoc(spec) or ""
+    section = described.partition("Parameters\n----------\n")[2].partition("\n\nExamples\n")[0]
+
+    def decorate(method: Callable[..., Frame]) -> Callable[..., Frame]:
+        # Of the method itself: a frame's accessor, and what concerns the run.
+        first, _, *own = inspect.signature(method).parameters.values()
+        signature = inspect.Signature([first, *parameters, *own], return_annotation=Frame)
+
+        @functools.wraps(method)
+        def build(self: SdcAccessor, *args: Any, **kwargs: Any) -> Frame:
+            given = signature.bind(self, *args, **kwargs).arguments
+            run = {each.name: given.pop(each.name) for each in own if each.name in given}
+            del given[first.name]
+            return method(self, spec(**given), **run)
+
+        build.__signature__ = signature  # type: ignore[attr-defined]
+        text = inspect.getdoc(method) or ""
+        build.__doc__ = text.replace("{parameters}", section)
+        return build
+
+    return decorate
 
 
 @register_dataframe_accessor("sdc")
@@ -104,13 +135,12 @@ class SdcAccessor:
         Blocks by tree: 10,000 records in 16 blocks
           columns   x0, x1
           records   596 to 662 a block, median 621 (k = 3, L = 1,000)
-          leaves    16, of which 0 were fused
+          leaves    16, of which 0 had fewer than k records and were fused
           strata    1
           planned   in 1 pass over the data after the scan
         """
         arguments.one_of(method, "method", BLOCKINGS)
-        request = microaggregation_request(
-            self._frame,
+        spec = Microaggregation(
             columns,
             k,
             blocking=method,
@@ -119,80 +149,56 @@ class SdcAccessor:
             by=by,
             missing=missing,
         )
-        if len(request.groups) > 1:
-            raise SdcValueError(
-                f"blocks are made of one group of columns, received {len(request.groups)}: call "
-                "this once for each."
-            )
-        return ma.blocks_of(self._frame, request)
+        return blocks_of(self._frame, spec)
 
-    def microaggregate(
+    def mask(
         self,
-        columns: Columns,
-        k: int,
+        spec: Spec | Sequence[Spec],
         *,
-        method: str = "mdav",
-        blocking: str | Blocks | None = "auto",
-        max_block: int | str = "auto",
-        standardize: bool = True,
-        by: Hashable | Sequence[Hashable] | None = None,
-        missing: str = "error",
         keep_order: bool = True,
-        gain: float | None = None,
-        weights: Sequence[float] | None = None,
-        measure: Measure | tuple[Measure, Measure] | None = None,
+        random_state: int | None = None,
     ) -> Frame:
+        """Mask columns by a spec, or by several.
+
+        Parameters
+        ----------
+        spec : spec, or list of specs
+            What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`
+            or :class:`FuzzyMicroaggregation`. Each of a list masks columns of its own.
+        keep_order : bool, default True
+            Return index, divisions, partitions, rows and columns as they were. With False, rows
+            come in the order of their blocks: half the moving, for one set of columns.
+        random_state : int, optional
+            Of maskings that draw: the same number gives the same result for every partitioning
+            and scheduler. By default it is drawn afresh. Keep it secret: with it, the draw can be
+            repeated.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "rent": [5, 9, 4, 7, 8, 6]})
+        >>> plan = [sdc_dask.Microaggregation(["age"], k=3), sdc_dask.RankSwap(["rent"], p=50)]
+        >>> masked = df.sdc.mask(plan, random_state=1)
+        >>> masked["age"].tolist(), sorted(masked["rent"])
+        ([33.0, 33.0, 62.0, 62.0, 33.0, 62.0], [4, 5, 6, 7, 8, 9])
+        """
+        return mask(self._frame, spec, keep_order=keep_order, random_state=random_state)
+
+    @_builds(Microaggregation)
+    def microaggregate(self, spec: Microaggregation, *, keep_order: bool = True) -> Frame:
         """Replace records by the centroids of groups of at least k similar ones.
 
         Parameters
         ----------
-        columns : list, or list of lists
-            Numeric columns to mask: one group, or several that are masked each on its own. k
-            holds for every group of columns, not for their combination.
-        k : int
-            Smallest group, 2 or more.
-        method : str, default "mdav"
-            How groups are formed. Among the records of a block:
-
-            - "mdav": k records around extreme ones, as in D. Defays and J. M. Mateo-Sanz's MDAV;
-            - "vmdav": the same, and groups may grow to 2k - 1 records if `gain` says so.
-
-            Along an order of the records, cut into the cheapest groups of k to 2k - 1:
-
-            - "optimal": by the values of one column; no other groups have a smaller SSE. Pass
-              ``[["a"], ["b"]]`` to mask several columns, each on its own (individual ranking);
-            - "pcp": by the first principal component;
-            - "zscores": by the sum of the standardized columns;
-            - "mean", "weighted_mean", "owa", "choquet", "sugeno", "twofold": by an aggregation
-              function of :mod:`sdc_dask.aggregation`, of columns scaled to [0, 1].
-        blocking : {"auto", "tree", "univariate", None} or Blocks, default "auto"
-            How records are cut into blocks; groups never cross blocks. With None, "mdav" and
-            "vmdav" mask all records of a stratum as one block, in the memory of one worker; the
-            others put all records of a stratum in one order, which may run through any number of
-            partitions. "auto" is "tree" for the former, None for the latter.
-        max_block : int or "auto", default "auto"
-            See :meth:`blocks`.
-        standardize : bool, default True
-            Measure distances in units of the columns' population deviations over the whole frame.
-            Centroids are in the original units in any case. With "pcp" it concerns the component,
-            too: without it, that of values which are neither centred nor scaled.
-        by : name or list of names, optional
-            Strata: columns whose values groups never mix.
-        missing : {"error", "separate"}, default "error"
-            "error" names the columns with missing cells. "separate" groups records by their
-            pattern of missing cells, which stay missing; each pattern needs k records.
+        {parameters}
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
-            come in the order of their blocks: half the moving, for one group of columns.
-        gain : float, default 0.2
-            Of "vmdav": a group takes one more record if that is closer to it than `gain` times
-            its distance to the other records. 0 never does.
-        weights : list of float
-            Of "weighted_mean": one for each column, with the sum 1.
-        measure : quantifier or array, or two of them
-            Of "owa", "choquet", "sugeno" (by default ``power(1)``) and "twofold" (one, or a tuple
-            of Sugeno's and Choquet's): how much a set of columns weighs, as in
-            :mod:`sdc_dask.aggregation`.
+            come in the order of their blocks: half the moving, for one set of columns.
 
         Returns
         -------
@@ -231,30 +237,10 @@ class SdcAccessor:
         4  33.0    1.0
         5  62.0    2.5
         """
-        request = microaggregation_request(
-            self._frame,
-            columns,
-            k,
-            method=method,
-            blocking=blocking,
-            max_block=max_block,
-            standardize=standardize,
-            by=by,
-            missing=missing,
-            keep_order=keep_order,
-            gain=gain,
-            weights=weights,
-            measure=measure,
-        )
-        return ma.microaggregate(self._frame, request)
+        return self.mask(spec, keep_order=keep_order)
 
-    def mic1d(
-        self,
-        columns: Sequence[Hashable],
-        kappa: int,
-        *,
-        by: Hashable | Sequence[Hashable] | None = None,
-    ) -> Frame:
+    @_builds(Mic1D)
+    def mic1d(self, spec: Mic1D) -> Frame:
         """Mask the values of all columns in one vector: Mic1D-kappa.
 
         All values, whatever column they belong to, are sorted and cut into runs of `kappa`; every
@@ -264,13 +250,7 @@ class SdcAccessor:
 
         Parameters
         ----------
-        columns : list
-            Numeric columns without missing cells.
-        kappa : int
-            Values in a run, from 2 to the number of values; the last run may have fewer. It takes
-            a tenth of all values or more to mask much: a small kappa hardly changes anything.
-        by : name or list of names, optional
-            Strata: columns whose values runs never mix.
+        {parameters}
 
         Returns
         -------
@@ -299,21 +279,11 @@ class SdcAccessor:
         3  70.4   156.4
         4  26.2   175.8
         """
-        return mic1d(self._frame, mic1d_request(self._frame, columns, kappa, by))
+        return self.mask(spec)
 
+    @_builds(FuzzyMicroaggregation)
     def fuzzy_microaggregate(
-        self,
-        columns: Columns,
-        k: int,
-        m1: float,
-        m2: float,
-        *,
-        blocking: str | Blocks | None = "tree",
-        max_block: int | str = "auto",
-        standardize: bool = True,
-        by: Hashable | Sequence[Hashable] | None = None,
-        missing: str = "error",
-        random_state: int | None = None,
+        self, spec: FuzzyMicroaggregation, *, random_state: int | None = None
     ) -> Frame:
         """Replace records by centres of fuzzy clusters, drawn at random: k is not guaranteed.
 
@@ -323,23 +293,7 @@ class SdcAccessor:
 
         Parameters
         ----------
-        columns : list, or list of lists
-            Numeric columns to mask: one group, or several that are masked each on its own.
-        k : int
-            Records to a cluster on average, 2 or more. Chance decides how many it gets.
-        m1 : float
-            Fuzziness of the clusters, from 1 (each record belongs to its nearest centre) to
-            infinity (all centres lie at the mean of the block). Between 1 and 2 is sensible: from
-            3 on, centres of data with few columns settle on single records.
-        m2 : float
-            Fuzziness of the draw, from 1 (the nearest centre) to infinity (any centre, all
-            alike). Between 1 and 1 + 2/d for d columns is sensible: beyond, most records go far.
-        blocking : {"tree", "univariate", None} or Blocks, default "tree"
-            How records are cut into blocks, which are masked each on its own.
-        max_block : int or "auto", default "auto"
-            See :meth:`blocks`. "auto" is 500 k: the time of a record grows with the block.
-        standardize, by, missing
-            As in :meth:`microaggregate`.
+        {parameters}
         random_state : int, optional
             The same number gives the same result for every partitioning and scheduler. By default
             it is drawn afresh. Keep it secret: with it, the draw can be repeated.
@@ -371,33 +325,10 @@ class SdcAccessor:
         >>> masked["age"].round().tolist()
         [33.0, 33.0, 62.0, 62.0, 33.0, 62.0]
         """
-        request = microaggregation_request(
-            self._frame,
-            columns,
-            k,
-            blocking=blocking,
-            max_block=max_block,
-            standardize=standardize,
-            by=by,
-            missing=missing,
-        )
-        return fuzzy_microaggregate(self._frame, request, m1, m2, random_state)
+        return self.mask(spec, random_state=random_state)
 
-    def rank_swap(
-        self,
-        columns: Sequence[Hashable],
-        p: float | None = None,
-        *,
-        method: str = "standard",
-        buckets: int | None = None,
-        blocking: str | Blocks | None = None,
-        max_block: int | str = "auto",
-        by: Hashable | Sequence[Hashable] | None = None,
-        missing: str = "keep",
-        top: float | None = None,
-        bottom: float | None = None,
-        random_state: int | None = None,
-    ) -> Frame:
+    @_builds(RankSwap)
+    def rank_swap(self, spec: RankSwap, *, random_state: int | None = None) -> Frame:
         """Swap values between records of similar rank, every column on its own.
 
         Each column keeps exactly the values that it has, at other records: its distribution does
@@ -406,43 +337,10 @@ class SdcAccessor:
 
         Parameters
         ----------
-        columns : list
-            Columns whose values have an order: numbers, dates, texts, ordered categories.
-        p : float
-            Percentage of the records, above 0 and up to 100: how far values go. Of the methods
-            "standard" and "distribution".
-        method : {"standard", "distribution", "buckets"}, default "standard"
-            The ranks are visited in ascending order, and each that has no partner yet is given
-            one that has none either, so that every value moves once:
-
-            - "standard": from the next p percent of the ranks, all alike. No value goes farther.
-            - "distribution": at a distance that is normally distributed, with mean and deviation
-              p/2 percent of the ranks. A distance beyond an end is reflected there, and a rank
-              that has a partner makes room to the nearest that has none. Every distance occurs.
-            - "buckets": from one of `buckets` ranges of ranks: the own one with the probability
-              1/2, the next with 1/4, and so on, and any rank of it that is above, all alike.
-
-            If the number of ranks is odd, the lowest value and two others go round. (With a
-            window of a single rank that is impossible, and the highest value stays.)
-        buckets : int
-            Number of buckets, of the method "buckets" alone.
-        blocking : {None, "tree", "univariate"} or Blocks, default None
-            By default ranks are those of all records. With blocks, which must be of numeric
-            columns, ranks and percentages are those of each block: values go to records that are
-            similar in all columns, which keeps the relations between columns much better.
-        max_block : int or "auto", default "auto"
-            See :meth:`blocks`. "auto" is 1,000, or ten times the smallest block that p allows.
-        by : name or list of names, optional
-            Strata: columns whose values swaps never cross.
-        missing : {"keep", "error"}, default "keep"
-            "keep" leaves missing cells where they are; "error" names the columns that have some.
-        top, bottom : float, optional
-            Percentages of the ranks whose values are replaced by their mean before the swap
-            (rounded in columns of integers). Without, the largest value of all is still released,
-            at another record, and may be known to everybody as that of one person.
+        {parameters}
         random_state : int, optional
             The same number gives the same result for every partitioning and scheduler. By default
-            it is drawn afresh. Keep it secret: with it, the swap can be undone.
+            it is drawn afresh. Keep it secret: with it, the draw can be repeated.
 
         Returns
         -------
@@ -473,21 +371,7 @@ class SdcAccessor:
         4   62    e
         5   64    f
         """
-        request = rank_swap_request(
-            self._frame,
-            columns,
-            p,
-            method=method,
-            buckets=buckets,
-            blocking=blocking,
-            max_block=max_block,
-            by=by,
-            missing=missing,
-            top=top,
-            bottom=bottom,
-            random_state=random_state,
-        )
-        return rank_swap(self._frame, request)
+        return self.mask(spec, random_state=random_state)
 
     def group_anonymity(
         self, groups: Sequence[Sequence[Hashable]], k: int | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
@@ -108,6 +110,14 @@ def block_size(value: Any, k: int) -> int | str:
     return size
 
 
+def no_block_size(max_block: int | str) -> None:
+    """Raise ValueError if a block size was named where there are no blocks."""
+    if max_block != "auto":
+        raise SdcValueError(
+            "max_block has no meaning without blocks: leave it out, or name a blocking."
+        )
+
+
 def unique_columns(frame: Frame) -> pd.DataFrame:
     """Return the empty frame of a frame whose column names are unique."""
     meta = meta_of(frame)
@@ -118,7 +128,7 @@ def unique_columns(frame: Frame) -> pd.DataFrame:
         )
     double = meta.columns[meta.columns.duplicated()].unique()
     if len(double):
-        raise SdcValueError(f"column names occur more than once: {_names(double)}. Rename them.")
+        raise SdcValueError(f"column names occur more than once: {listed(double)}. Rename them.")
     return meta
 
 
@@ -144,8 +154,8 @@ def existing(
         # ValueError would say the same; KeyError is what pandas users catch. Its text is shown
         # quoted, so that it is kept to one line.
         raise SdcKeyError(
-            f"{name} names columns that {frame} does not have: {_names(lacking)}. It has: "
-            f"{_names(meta.columns)}."
+            f"{name} names columns that {frame} does not have: {listed(lacking)}. It has: "
+            f"{listed(meta.columns)}."
         )
 
 
@@ -162,9 +172,14 @@ def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
     )
 
 
-def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...]:
-    """Return groups of numeric columns from a list of names or a list of lists of names."""
-    meta = unique_columns(frame)
+class ColumnSets(tuple[tuple[Hashable, ...], ...]):
+    """Sets of columns, each masked on its own; a tuple of tuples that was checked."""
+
+
+def column_sets(columns: Any) -> ColumnSets:
+    """Return sets of columns from a list of names or a list of lists of names."""
+    if isinstance(columns, ColumnSets):
+        return columns
     if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
         raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
@@ -173,59 +188,56 @@ def column_groups(frame: Frame, columns: Any) -> tuple[tuple[Hashable, ...], ...
     nested = [isinstance(each, (list, pd.Index)) for each in columns]
     if any(nested) and not all(nested):
         raise SdcTypeError(
-            "columns mixes names and lists of names: pass a list of names for one group, or a "
-            "list of lists for several."
+            "columns mixes names and lists of names: pass a list of names for one set, or a list "
+            "of lists for several."
         )
-    groups = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
-    if not columns or not all(groups):
-        raise SdcValueError("columns is empty or has an empty group: name the columns to mask.")
-    named = [column for group in groups for column in group]
-    existing(meta, named, "columns")
-    double = pd.Index(named)[pd.Index(named).duplicated()].unique()
-    if len(double):
-        raise SdcValueError(
-            f"columns are named more than once: {_names(double)}. A column belongs to one group."
-        )
-    check_numeric(meta, named)
-    return groups
+    sets = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
+    if not all(sets):
+        raise SdcValueError("columns is empty or has an empty set: name the columns to mask.")
+    _check_once([column for each in sets for column in each], "columns")
+    return ColumnSets(sets)
 
 
-def single_columns(meta: pd.DataFrame, columns: Any) -> tuple[Hashable, ...]:
-    """Return columns of any kind that are treated each on its own, from a list of names."""
-    if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
+def column_list(columns: Any) -> tuple[Hashable, ...]:
+    """Return columns from one list of names."""
+    if isinstance(columns, (list, tuple)) and any(isinstance(e, (list, pd.Index)) for e in columns):
         raise SdcTypeError(
-            f"columns must be a list of names, received {type(columns).__name__}. For one column "
-            "pass a list with one name."
+            "columns must be one list of names, received a list of lists: use a masking for each."
         )
-    if any(isinstance(each, (list, pd.Index)) for each in columns):
-        raise SdcTypeError(
-            "columns must be one list of names, received a list of lists: every column is swapped "
-            "on its own."
-        )
-    names = tuple(columns)
-    if not names:
-        raise SdcValueError("columns is empty: name the columns to swap.")
-    existing(meta, names, "columns")
-    if len(set(names)) < len(names):
-        raise SdcValueError(f"columns are named more than once: {_names(names)}.")
-    return names
+    return column_sets(columns)[0]
 
 
-def strata_columns(
-    frame: Frame, by: Any, groups: tuple[tuple[Hashable, ...], ...]
-) -> tuple[Hashable, ...]:
+def strata_columns(by: Any, masked: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Return the columns of `by`, which must not be masked."""
     names = name_list(by, "by")
-    existing(meta_of(frame), names, "by")
-    both = [name for name in names if any(name in group for group in groups)]
+    _check_once(names, "by")
+    both = [name for name in names if name in masked]
     if both:
         raise SdcValueError(
-            f"by names columns that are masked: {_names(both)}. A column is masked, or it defines "
+            f"by names columns that are masked: {listed(both)}. A column is masked, or it defines "
             "strata."
         )
-    if len(set(names)) < len(names):
-        raise SdcValueError(f"by names a column more than once: {_names(names)}.")
     return names
+
+
+def check_strata_columns(meta: pd.DataFrame, by: Sequence[Hashable]) -> None:
+    """Raise an error unless a frame has columns of `by`, and these have values that compare."""
+    existing(meta, by, "by")
+    for name in by:
+        dtype = meta[name].dtype
+        if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
+            raise SdcTypeError(
+                f"column {name!r} of `by` has dtype {dtype}, whose values cannot be compared: name "
+                "columns of texts, numbers, dates or categories."
+            )
+
+
+def _check_once(names: Sequence[Hashable], name: str) -> None:
+    """Raise ValueError if a column is named twice."""
+    check_names(names, name)
+    double = [column for column, count in Counter(names).items() if count > 1]
+    if double:
+        raise SdcValueError(f"{name} names columns more than once: {listed(double)}.")
 
 
 def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
@@ -249,7 +261,7 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
     existing(meta, names, "columns")
     existing(other, names, "columns", "the masked frame")
     if len(set(names)) < len(names):
-        raise SdcValueError(f"columns are named more than once: {_names(names)}.")
+        raise SdcValueError(f"columns are named more than once: {listed(names)}.")
     check_numeric(meta, names)
     check_numeric(other, names)
     return names
@@ -260,5 +272,6 @@ def _kind_of(frame: Any) -> str:
     return f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
 
 
-def _names(columns: Iterable[Hashable]) -> str:
+def listed(columns: Iterable[Hashable]) -> str:
+    """Return names for a message."""
     return ", ".join(repr(column) for column in columns)

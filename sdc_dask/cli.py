@@ -71,13 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _protect(arguments: argparse.Namespace) -> None:
+    from sdc_dask.masking.microaggregation import Microaggregation
     from sdc_dask.release.protect import protect
 
     _check_json(arguments.json)
     with _client(arguments):
-        summary = protect(
-            arguments.source,
-            arguments.target,
+        spec = Microaggregation(
             arguments.columns,
             arguments.k,
             method=arguments.method,
@@ -89,6 +88,11 @@ def _protect(arguments: argparse.Namespace) -> None:
             gain=arguments.gain,
             weights=arguments.weights,
             measure=arguments.measure,
+        )
+        summary = protect(
+            arguments.source,
+            arguments.target,
+            spec,
             drop=arguments.drop,
             replace=arguments.replace,
             progress=False if arguments.quiet else None,
@@ -271,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_protect(commands: Any) -> None:
     from sdc_dask.engine.blocks import METHODS as BLOCKINGS
-    from sdc_dask.masking.methods import METHODS
+    from sdc_dask.masking.microaggregation import METHODS
 
     parser = commands.add_parser(
         "protect",

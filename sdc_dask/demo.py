@@ -16,6 +16,7 @@ import pandas as pd
 
 from sdc_dask.datasets import survey
 from sdc_dask.errors import SdcFileExistsError
+from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 
@@ -48,7 +49,9 @@ def run(rows: int, k: int, folder: Path | None = None) -> None:
             f"without {IDENTIFIER}\n",
             flush=True,
         )
-        summary = protect(source, target, list(MASKED), k, by=WITHIN, drop=IDENTIFIER)
+        summary = protect(
+            source, target, Microaggregation(list(MASKED), k, by=WITHIN), drop=IDENTIFIER
+        )
         print(f"{summary}\n", flush=True)
         original, released = dd.read_parquet(source), dd.read_parquet(target)
         print(_lost(original, released, summary), end="\n\n", flush=True)
@@ -74,6 +77,7 @@ def _kept_or_temporary(folder: Path | None) -> Iterator[Path]:
 
 def _lost(original: dd.DataFrame, released: dd.DataFrame, summary: Summary) -> str:
     """Say how far the released data is from the original one."""
+    assert summary.sse is not None
     changes = _changes(original[list(MASKED)], released[list(MASKED)])
     lines = [
         "What was lost",

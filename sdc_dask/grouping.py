@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
+from sdc_dask.engine.columns import check_numeric
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.errors import SdcValueError
@@ -178,10 +179,10 @@ def spread(
 def _check(
     frame: Frame, columns: Sequence[Hashable], size: int, leftover: str
 ) -> tuple[tuple[Hashable, ...], int]:
-    groups = arguments.column_groups(frame, columns)
-    if len(groups) > 1:
-        raise SdcValueError(f"columns must be one list of names, received {len(groups)} lists.")
-    (names,) = groups
+    names = arguments.column_list(columns)
+    meta = arguments.unique_columns(frame)
+    arguments.existing(meta, names, "columns")
+    check_numeric(meta, names)
     if isinstance(size, Integral) and not 1 <= size <= len(names):
         raise SdcValueError(
             f"size must be from 1 to {len(names)}, the number of columns, received {size}."

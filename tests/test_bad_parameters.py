@@ -25,11 +25,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
+from sdc_dask.masking.methods import METHODS
 
 from sdc_dask import cli, grouping, protect
 from sdc_dask.aggregation import power, sigmoid, threshold
 from sdc_dask.masking import microaggregation
-from sdc_dask.masking.methods import METHODS
 from sdc_dask.release import cluster
 from sdc_dask.risk.groups import expected_anonymity
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sdc_dask.masking.methods import METHODS
 
 import sdc_dask
 from sdc_dask import aggregation, grouping
 from sdc_dask.aggregation import power, sigmoid, threshold
-from sdc_dask.masking.methods import METHODS
 
 # The example data set of tables 2.2 to 2.4 of J. Nin's thesis.
 EXAMPLE = pd.DataFrame({"a": [1, 2, 3, 6, 7, 8, 9], "b": [4, 15, 5, 17, 6, 18, 16]})

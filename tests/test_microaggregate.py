@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sdc_dask.masking.request import microaggregation_request
 
 import sdc_dask
 from sdc_dask.masking.microaggregation import plan
-from sdc_dask.masking.request import microaggregation_request
 from sdc_dask.release.cluster import local_cluster
 
 

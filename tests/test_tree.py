@@ -177,3 +177,21 @@ def test_univariate_fuses_and_skips_empty_intervals() -> None:
     blocks = frame.sdc.blocks(["x", "y"], 3, max_block=50, method="univariate")
     assert blocks.counts.min() >= 3
     assert blocks.counts.sum() == 502
+
+
+def test_a_plan_tells_how_many_leaves_were_too_small() -> None:
+    # Of the quarters of the square one has 8 records, one has 2, and two have 1.
+    corners = {(0.0, 0.0): 8, (0.0, 1.0): 2, (1.0, 0.0): 1, (1.0, 1.0): 1}
+    frame = pd.DataFrame(
+        [point for point, n in corners.items() for _ in range(n)], columns=["x", "y"]
+    )
+    blocks = frame.sdc.blocks(["x", "y"], k=3, max_block=8)
+    assert "leaves    4, of which 3 had fewer than k records and were fused" in repr(blocks)
+
+
+def test_a_plan_equals_itself_alone() -> None:
+    frame = sdc_dask.datasets.uniform(100, 2).compute()
+    one, other = (frame.sdc.blocks(["x0", "x1"], k=3) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2

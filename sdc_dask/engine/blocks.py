@@ -41,12 +41,13 @@ class CountingLocator(Locator, Protocol):
         """Count records by cell."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Blocks:
     """Blocks of records, as :meth:`df.sdc.blocks` plans them.
 
     The plan is small and holds no records. Pass it as ``blocking=`` to mask by it, pickle it, or
     look at :attr:`counts` and :attr:`table`. Its bounds are values of the data: do not publish it.
+    A plan equals itself alone.
 
     Attributes
     ----------
@@ -107,15 +108,16 @@ class Blocks:
 
     def __repr__(self) -> str:
         counts = self.counts
-        leaves = int((self.leaves.count > 0).sum())
-        fused = leaves - (int(self.fused.max()) + 1)
+        leaves = self.leaves.count[self.leaves.count > 0]
+        small = int((leaves < self.k).sum())
         passes = "1 pass" if self.passes == 1 else f"{self.passes} passes"
         return (
             f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
             f"  columns   {', '.join(map(str, self.columns))}\n"
             f"  records   {counts.min():,} to {counts.max():,} a block, median "
             f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
-            f"  leaves    {leaves:,}, of which {fused:,} were fused\n"
+            f"  leaves    {len(leaves):,}, of which {small:,} had fewer than k records and were "
+            "fused\n"
             f"  strata    {len(self.strata):,}\n"
             f"  planned   in {passes} over the data after the scan"
         )

@@ -26,11 +26,18 @@ class ClassSizes:
 
 def partition_classes(part: pd.DataFrame, columns: Sequence[Hashable]) -> ClassCounts:
     """Count the classes of equal records of one partition. Numbers are compared by bits."""
+    return count_keys(*class_keys(part, columns))
+
+
+def class_keys(
+    part: pd.DataFrame, columns: Sequence[Hashable]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return two words for every record, equal for records that are equal in some columns."""
     first = np.empty((len(part), len(columns)), np.uint64)
     second = np.empty_like(first)
     for j, column in enumerate(columns):
         first[:, j], second[:, j] = cell_bits(part[column])
-    return count_keys(*record_keys(first, second))
+    return record_keys(first, second)
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:
@@ -59,11 +66,6 @@ def merged_class_sizes(call: Calls, partials: list[Task], buckets: int) -> Task:
         pieces = [call(ClassCounts.bucket, partial, number, buckets) for partial in partials]
         merged.append(call(class_sizes, call.merge(pieces, merge_classes)))
     return call.merge(merged, merge_sizes)
-
-
-def lazy_class_sizes(partials: list[Task], buckets: int) -> Task:
-    """Merge the classes of many partitions, as a task."""
-    return merged_class_sizes(Calls(lazy=True), partials, buckets)
 
 
 def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -115,27 +115,3 @@ def same_array(values: NDArray[np.float64], dtype: Any) -> pd.api.extensions.Ext
     if missing.any():
         array[missing] = pd.NA
     return array
-
-
-def replace_columns(
-    part: pd.DataFrame,
-    columns: Sequence[Hashable],
-    values: NDArray[np.float64],
-    *,
-    same_dtypes: bool = False,
-) -> pd.DataFrame:
-    """Return a frame with new values in some columns; all else is as it was.
-
-    The values are means, or those of the columns at other places if `same_dtypes` is true.
-    """
-    new = part.copy(deep=False)
-    new.attrs = {}  # may hold anything, and would be written into files
-    for j, column in enumerate(columns):
-        dtype = part[column].dtype
-        array = (
-            same_array(values[:, j], dtype)
-            if same_dtypes
-            else masked_array(values[:, j], masked_dtype(dtype))
-        )
-        new[column] = pd.Series(array, index=part.index, copy=False)
-    return new

@@ -126,6 +126,13 @@ class Calls:
         return dask.persist(task)[0] if self.lazy else task
 
 
+def frame_of(
+    read: Callable[..., pd.DataFrame], pieces: Sequence[Any], meta: pd.DataFrame, *args: Any
+) -> dd.DataFrame:
+    """Return a Dask frame with a partition ``read(piece, *args)`` for each piece."""
+    return dd.from_map(read, pieces, args=args, meta=meta, enforce_metadata=False)
+
+
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:
     """Call ``chunk(*partitions, number, *args)`` for every partition, side by side for several."""
     call = Calls.of(frames[0])
@@ -165,71 +172,16 @@ def map_reduce(
     return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
 
 
-def depart_after(
-    frame: dd.DataFrame,
-    after: Delayed | None,
-    summarize: Callable[[pd.DataFrame], Any] | None,
-    depart: Callable[..., Any],
-    *args: Any,
-) -> tuple[list[Delayed], list[Delayed]]:
-    """Run ``depart(partition, number, *args)`` on every partition, when others are done.
-
-    Parameters
-    ----------
-    frame : Dask DataFrame
-        Projected to the columns that are needed.
-    after : Delayed or None
-        What must be done before: shuffles of several columns at once would need the memory of all.
-        Its graph must come into the same computation by another way.
-    summarize : callable, optional
-        Of a partition, before it departs: otherwise it might be kept until the summary is asked
-        for, at the very end.
-    depart : callable
-    *args
-        Passed on to `depart`; sent once, not with every task.
-
-    Returns
-    -------
-    tuple of list
-        What departed, and the summaries.
-    """
-    shared = [delayed(arg, pure=False, traverse=False) for arg in args]
-    run = delayed(_run_after, pure=False)
-    if after is not None:
-        # Its name alone, not its graph: that would be copied into every step that follows. Who
-        # puts the results together brings the graph along.
-        after = Delayed(after.key, {})
-    departed, summaries = [], []
-    for number, part in enumerate(partitions(frame)):
-        before = after
-        if summarize is not None:
-            before = run(after, summarize, part)
-            summaries.append(before)
-        departed.append(run(before, depart, part, number, *shared))
-    return departed, summaries
-
-
-def all_done(tasks: list[Delayed]) -> Delayed:
-    """Return a small task that is done when others are."""
-    done = delayed(_nothing, pure=False)
-    return done([done(task) for task in tasks])
-
-
-def _run_after(_before: Any, function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
-
-
-def _nothing(_done: Any) -> None:
-    return None
-
-
 def from_partitions(
-    parts: list[Delayed], meta: pd.DataFrame, frame: dd.DataFrame, *, in_place: bool = True
-) -> dd.DataFrame:
-    """Return a Dask frame of partitions that were made of another frame.
+    parts: list[Task], meta: pd.DataFrame, frame: Frame, *, in_place: bool = True
+) -> Frame:
+    """Return a frame of partitions that were made of another frame, of the kind of that.
 
     If they are `in_place`, they stand where its partitions did.
     """
+    if not is_dask(frame):
+        (part,) = parts
+        return part
     same = in_place and len(parts) == frame.npartitions
     divisions = frame.divisions if same else None
     made = dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
@@ -257,15 +209,6 @@ class _StillReads(Expr):
 
     def _lower(self) -> Expr:
         return self.frame
-
-
-def merge_tree(partials: list[Delayed], merge: Callable[[list[Any]], Any]) -> Delayed:
-    """Merge partial results a few at a time, neighbours first."""
-    task = delayed(merge, pure=False)
-    level = [task(group) for group in _batches(partials)]
-    while len(level) > 1:
-        level = [task(group) for group in _batches(level)]
-    return level[0]
 
 
 def _batches(items: list[Any]) -> Iterator[list[Any]]:

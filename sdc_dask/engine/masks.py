@@ -8,30 +8,30 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from sdc_dask.engine.placement import RowIds
+from sdc_dask.engine.destinations import Values
+from sdc_dask.engine.frames import Calls, Task
+from sdc_dask.engine.row_ids import RowIds
 
 # What is done with the row ids and masked values of a partition, in the task that masked them.
-Then = Callable[[NDArray[np.int64], NDArray[np.float64], int], Any]
+Then = Callable[[NDArray[np.int64], Values, int], Any]
 
 
 class Mask(Protocol):
     """Masks routed partitions."""
 
-    def run(self, parts: list[Any], row_ids: RowIds, then: Then, *, lazy: bool) -> list[Any]:
+    def run(self, call: Calls, parts: list[Task], row_ids: RowIds, then: Then) -> list[Task]:
         """Mask partitions, sorted by their key, and do `then` with row ids and new values.
 
         Parameters
         ----------
-        parts : list of Delayed or of pandas DataFrame
+        call : Calls
+        parts : list
             The routed partitions, all of them.
         row_ids : RowIds
         then : callable
             Its results are returned.
-        lazy : bool
-            Whether partitions are Delayed, and the results are to be.
         """
 
 
@@ -57,21 +57,13 @@ class BlockMask(ABC):
             The number of each block, the same for every partitioning.
         """
 
-    def run(self, parts: list[Any], row_ids: RowIds, then: Then, *, lazy: bool) -> list[Any]:
+    def run(self, call: Calls, parts: list[Task], row_ids: RowIds, then: Then) -> list[Task]:
         """Mask partitions side by side."""
-        task = as_tasks(_mask_blocks, lazy)
-        mask = as_shared(self, lazy)
-        return [task(part, number, row_ids, mask, then) for number, part in enumerate(parts)]
-
-
-def as_tasks(function: Callable[..., Any], lazy: bool) -> Callable[..., Any]:
-    """Return a function whose calls are tasks, or the function itself."""
-    return delayed(function, pure=False) if lazy else function
-
-
-def as_shared(argument: Any, lazy: bool) -> Any:
-    """Return an argument that is sent once, not with every task, or the argument itself."""
-    return delayed(argument, pure=False, traverse=False) if lazy else argument
+        mask = call.share(self)
+        return [
+            call(_mask_blocks, part, number, row_ids, mask, then)
+            for number, part in enumerate(parts)
+        ]
 
 
 def _mask_blocks(
@@ -84,16 +76,25 @@ def mask_sorted(
     routed: pd.DataFrame, row_ids: RowIds, mask: BlockMask
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Mask the blocks of routed rows that are sorted; return their row ids and new values."""
-    block, rows, values = open_routed(routed, row_ids)
+    block, rows = row_ids.split(routed.index.to_numpy())
     begins = np.flatnonzero(np.diff(block, prepend=-1))
-    return rows, mask.mask(values, np.append(begins, len(block)), block[begins])
+    return rows, mask.mask(routed_numbers(routed), np.append(begins, len(block)), block[begins])
 
 
-def open_routed(
-    routed: pd.DataFrame, row_ids: RowIds
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the block, row id and values of routed rows; the values are a copy."""
-    key = routed.index.to_numpy()
+def routed_frame(key: NDArray[np.int64], values: Values) -> pd.DataFrame:
+    """Make a frame of a key and values, with internal names only: key, v0, v1, ...
+
+    Numbers of a column lie together, as Arrow wants them.
+    """
+    if isinstance(values, pd.Series):
+        return pd.DataFrame({"key": key, "v0": values.array})
+    names = [f"v{j}" for j in range(values.shape[1])]
+    routed = pd.DataFrame(np.asfortranarray(values), columns=names, copy=False)
+    routed.insert(0, "key", key)
+    return routed
+
+
+def routed_numbers(routed: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the values of routed rows as one array, which is a copy."""
     names = [name for name in routed.columns if name[0] == "v"]
-    values = np.array(routed[names], dtype=np.float64, order="C", copy=True)
-    return key >> row_ids.bits, key & ((1 << row_ids.bits) - 1), values
+    return np.array(routed[names], dtype=np.float64, order="C", copy=True)

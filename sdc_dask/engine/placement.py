@@ -11,39 +11,15 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
 from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.destinations import Destinations
 from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.row_ids import RowIds, check_bits, partitions_wanted
 from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.errors import SdcValueError
 
-# A partition of routed records: a worker holds a few copies of one while it works on it.
-TARGET_BYTES = 24 * 2**20
-SPREAD = 16
-
 
 @dataclass(frozen=True)
-class RowIds:
-    """Partition number and position of a row in one integer, in as few bits as the frame needs."""
-
-    position_bits: int
-    bits: int
-
-    @classmethod
-    def of(cls, rows: Sequence[int]) -> RowIds:
-        """Make row ids for partitions with these numbers of rows."""
-        position_bits = max(1, max(rows).bit_length())
-        return cls(position_bits, position_bits + len(rows).bit_length())
-
-    def ids(self, number: int, count: int) -> NDArray[np.int64]:
-        """Return the ids of the rows of a partition."""
-        return (number << self.position_bits) + np.arange(count)
-
-    def divisions(self, n_partitions: int) -> list[int]:
-        """Return the first id of every partition, and one beyond the last."""
-        return [number << self.position_bits for number in range(n_partitions + 1)]
-
-
-@dataclass(frozen=True)
-class Placement:
+class Placement(Destinations):
     """Blocks of a frame. A fused leaf that was cut needs the ranks of its records."""
 
     blocks: Blocks
@@ -62,10 +38,6 @@ class Placement:
     def by(self) -> tuple[Hashable, ...]:
         """Columns of the user that define strata."""
         return self.blocks.strata.rule.by
-
-    def needed(self) -> list[Hashable]:
-        """Columns that tell the place of a record."""
-        return self.blocks.needed()
 
     def block_of(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
@@ -99,7 +71,7 @@ class Placement:
         values = to_float(part, self.columns)
         self.expected.check(number, values)
         block = self.block_of(part, number, values)
-        return (block << self.row_ids.bits) + self.row_ids.ids(number, len(part)), values
+        return self.row_ids.key(block, self.row_ids.ids(number, len(part))), values
 
     def divisions(self, n_partitions: int, width: int | None = None) -> list[int]:
         """Pack blocks into partitions: the first key of every partition, and one beyond the last.
@@ -113,22 +85,7 @@ class Placement:
         share = max(1, -(-int(counts.sum()) // wanted))
         partition = (np.cumsum(counts) - counts) // share
         first = np.flatnonzero(np.diff(partition, prepend=-1))
-        return [block << self.row_ids.bits for block in [*first.tolist(), len(counts)]]
-
-
-def partitions_wanted(records: int, width: int, n_partitions: int) -> int:
-    """Return the number of partitions for routed records with so many values each."""
-    size = records * 8 * (width + 1)
-    return max(min(n_partitions, SPREAD), -(-size // TARGET_BYTES))
-
-
-def check_bits(blocks: int, row_ids: RowIds) -> None:
-    """Raise ValueError unless block and row id fit into one integer."""
-    if blocks.bit_length() + row_ids.bits > 63:
-        raise SdcValueError(
-            f"{blocks} blocks or strata of so many records are more than can be numbered: raise "
-            "max_block, or mask parts of the data."
-        )
+        return self.row_ids.first_keys([*first.tolist(), len(counts)])
 
 
 def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: bool) -> Placement:

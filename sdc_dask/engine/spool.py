@@ -2,7 +2,7 @@
 
 A job that writes files has a directory that all workers reach. Spooling masked values there moves
 them once, where a second shuffle would serialize, send and sort them. Only masked values and row
-ids are spooled, never an original.
+ids are spooled, never an original beside its row.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from dask.delayed import Delayed, delayed
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdc_dask.engine.frames import Frame
-from sdc_dask.engine.masks import Mask
-from sdc_dask.engine.placement import RowIds
-from sdc_dask.engine.route import Destinations, at_places
+from sdc_dask.engine.destinations import Values
+from sdc_dask.engine.masks import routed_frame
+from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.errors import SdcRuntimeError
 
 
 @dataclass(frozen=True)
 class SpoolFile:
-    """Row ids and values of one partition of blocks, the rows of each home partition together."""
+    """Row ids and values of one masked partition, the rows of each home partition together."""
 
     path: str
-    begins: NDArray[np.int64]  # by home partition, and one more: its rows in the file
+    homes: NDArray[np.int64]  # numbers of the home partitions that have rows here, ascending
+    ends: NDArray[np.int64]  # by these: where their rows end in the file
 
-    def read(self, number: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Read the row ids and values of a home partition."""
-        begin, end = int(self.begins[number]), int(self.begins[number + 1])
-        with open(self.path, "rb") as file:
-            file.seek(8 * begin)
-            rows = np.fromfile(file, np.int64, end - begin)
-            file.seek(8 * (int(self.begins[-1]) + begin * width))
-            values = np.fromfile(file, np.float64, (end - begin) * width)
-        return rows, values.reshape(-1, width)
+    def read(self, number: int) -> pa.Table:
+        """Read the row ids and values of a home partition, and nothing else."""
+        place = int(np.searchsorted(self.homes, number))
+        begin = int(self.ends[place - 1]) if place else 0
+        here = place < len(self.homes) and self.homes[place] == number
+        end = int(self.ends[place]) if here else begin
+        with pa.memory_map(self.path) as file:
+            batch = pa.ipc.open_file(file).get_batch(0)
+        return pa.Table.from_batches([batch.slice(begin, end - begin)])
 
 
 @dataclass(frozen=True)
@@ -48,80 +48,52 @@ class Spool:
 
     files: tuple[SpoolFile, ...]
     row_ids: RowIds
-    width: int
 
-    def fetch(self, number: int, count: int) -> NDArray[np.float64]:
-        """Return the masked values of a home partition, its rows in their old order."""
-        values = np.empty((count, self.width))
-        seen = np.zeros(count, bool)
-        total = 0
-        for file in self.files:
-            rows, part = file.read(number, self.width)
-            position = rows & ((1 << self.row_ids.position_bits) - 1)
-            if len(position) and position.max() >= count:
-                break
-            values[position] = part
-            seen[position] = True
-            total += len(position)
-        if total != count or not seen.all():
+    def fetch(self, number: int) -> pd.DataFrame:
+        """Return the masked values of a home partition, indexed by their positions in it."""
+        table = pa.concat_tables([file.read(number) for file in self.files])
+        position = self.row_ids.position(table.column("key").to_numpy())
+        place = np.full(int(position.max(initial=-1)) + 1, -1, np.int64)
+        place[position] = np.arange(len(position))
+        order = place[place >= 0]
+        if len(order) < len(position):
             raise SdcRuntimeError(
-                f"{total} masked rows came back for {count}: rows were lost or doubled, or the "
-                "source changed while it was read. Nothing is released."
+                f"{len(position) - len(order)} masked rows came back twice: nothing is released."
             )
-        return values
+        values = table.drop_columns("key").to_pandas(types_mapper=_dtype_of, ignore_metadata=True)
+        return values.take(order).set_axis(position[order], axis="index")
 
 
-def there_and_spool(
-    frame: Frame, destinations: Destinations, mask: Mask, directory: Path, after: Delayed | None
-) -> Delayed:
-    """Mask columns where their records go, and spool the values.
-
-    Parameters
-    ----------
-    frame : Dask DataFrame
-    destinations : Destinations
-        Of this frame.
-    mask : Mask
-    directory : Path
-        Empty, and reached by all workers; whoever made it removes it.
-    after : Delayed or None
-        What must be done before records depart.
-
-    Returns
-    -------
-    Delayed
-        A Spool.
-    """
-    routed, homes = at_places(frame, destinations, after)
-    spool = _WriteFile(str(directory), destinations.row_ids, homes)
-    files = mask.run(routed.to_delayed(), destinations.row_ids, spool, lazy=True)
-    width = len(destinations.columns)
-    return delayed(_gather, pure=False)(files, destinations.row_ids, width)
+def _dtype_of(kind: pa.DataType) -> pd.ArrowDtype | None:
+    """Return the dtype of spooled values: numbers of means are those of numpy."""
+    return None if pa.types.is_float64(kind) else pd.ArrowDtype(kind)
 
 
-def _gather(files: Sequence[SpoolFile], row_ids: RowIds, width: int) -> Spool:
-    return Spool(tuple(files), row_ids, width)
+def gather_spool(files: Sequence[SpoolFile], row_ids: RowIds) -> Spool:
+    """Put the files of all partitions together."""
+    return Spool(tuple(files), row_ids)
 
 
 @dataclass(frozen=True)
-class _WriteFile:
+class WriteSpool:
     """Writes the masked values of a partition, ordered by home partition."""
 
     directory: str
     row_ids: RowIds
-    homes: int
 
-    def __call__(
-        self, rows: NDArray[np.int64], values: NDArray[np.float64], number: int
-    ) -> SpoolFile:
-        home = rows >> self.row_ids.position_bits
+    def __call__(self, rows: NDArray[np.int64], values: Values, number: int) -> SpoolFile:
+        """Write one file, and say where the rows of each home partition are in it."""
+        home = self.row_ids.partition(rows)
         # Sorting is by radix where keys have 16 bits.
-        order = np.argsort(home.astype(np.uint16) if self.homes <= 2**16 else home, kind="stable")
+        few = home.max(initial=0) < 2**16
+        order = np.argsort(home.astype(np.uint16) if few else home, kind="stable")
+        frame = routed_frame(rows, values).take(order)
+        batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
         path = os.path.join(self.directory, f"{number:06d}")
         # A task that runs twice never writes into a file that is being read.
         unfinished = f"{path}.{uuid.uuid4().hex}"
-        with open(unfinished, "wb") as file:
-            rows[order].tofile(file)
-            values[order].tofile(file)
+        with pa.OSFile(unfinished, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+            writer.write_batch(batch)
         os.replace(unfinished, path)
-        return SpoolFile(path, np.append(0, np.cumsum(np.bincount(home, minlength=self.homes))))
+        homes, counts = np.unique(home, return_counts=True)
+        return SpoolFile(path, homes, np.cumsum(counts))

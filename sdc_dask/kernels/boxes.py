@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
-from sdc_dask.kernels.live_index import unrolled
-from sdc_dask.kernels.neighbours import box_distance
+from sdc_dask.kernels.kd_tree import bound_parents, box_distance, new_stack, unrolled
 
 
 class BoxTree(NamedTuple):
-    """A complete binary tree over boxes: the children of node i are 2i + 1 and 2i + 2.
+    """A tree with the nodes of a k-d tree, over boxes in the order in which they were given.
 
-    The last nodes are the boxes as they were given, filled up with empty ones.
+    The leaves are the boxes, filled up with empty ones.
     """
 
     box: NDArray[np.float64]  # by node: smallest and largest coordinates
@@ -43,16 +42,17 @@ def box_tree(
     box[leaves - 1 : leaves - 1 + n, 1] = high
     owners = np.full(2 * leaves - 1, -1, np.int64)
     owners[leaves - 1 : leaves - 1 + n] = owner
-    while leaves > 1:
-        # From two children to one parent, a level at a time.
-        children = slice(leaves - 1, 2 * leaves - 1)
-        leaves //= 2
-        parents = slice(leaves - 1, 2 * leaves - 1)
-        box[parents, 0] = np.minimum(box[children, 0][::2], box[children, 0][1::2])
-        box[parents, 1] = np.maximum(box[children, 1][::2], box[children, 1][1::2])
-        left, right = owners[children][::2], owners[children][1::2]
-        owners[parents] = np.where(left == right, left, -1)
+    bound_parents(box)
+    _own_parents(owners)
     return BoxTree(box, owners)
+
+
+@jit
+def _own_parents(owners):
+    """Tell the owners of all nodes from those of the boxes."""
+    for node in range(len(owners) // 2 - 1, -1, -1):
+        left = owners[2 * node + 1]
+        owners[node] = left if left == owners[2 * node + 2] else -1
 
 
 def reaches_others(
@@ -93,10 +93,7 @@ def reaches_others(
 @jit
 def _reaches_others(dims, tree, points, squares, weight, own):
     first_leaf = len(tree.owner) // 2
-    depth = 1
-    while (first_leaf >> depth) > 0:
-        depth += 1
-    stack = np.empty(depth + 1, np.int64)
+    stack = new_stack(first_leaf + 1)
     out = np.zeros(len(points), np.bool_)
     for i in range(len(points)):
         stack[0] = 0

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 # Beyond these powers of two, squares and differences of float64 may overflow or vanish.
 _SAFE_EXPONENT = 400
+# Bounds that need more binary digits than these, counted from the diagonal, are on no grid.
+_GRID_BITS = 40
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,22 @@ class Coordinates:
         """Make the coordinates of columns with these bounds and moments.
 
         Standardized columns are divided by their population deviation, a constant one by 1.
-        Otherwise all columns are divided by one power of two: the geometry stays.
+        Otherwise all columns are divided by one power of two: the geometry stays. So does the grid
+        that values may lie on, since then the centre is not the mean, but a number on it.
         """
         largest = np.maximum(np.abs(low), np.abs(high))
         exponent = np.frexp(np.where(largest > 0, largest, 1.0))[1].astype(np.int64)
         if not standardize:
             exponent = np.full_like(exponent, exponent.max())
         exponent[np.abs(exponent) <= _SAFE_EXPONENT] = 0
+        centre = np.ldexp(mean, -exponent)
         scale = np.ones_like(mean)
         if standardize:
             scaled = np.ldexp(deviation, -exponent)
             scale = np.where(scaled > 0, scaled, 1.0)
-        return cls(np.ldexp(mean, -exponent), scale, exponent)
+        else:
+            centre = _on_grid(centre, np.ldexp(low, -exponent), np.ldexp(high, -exponent))
+        return cls(centre, scale, exponent)
 
     def shrink(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Divide values by their power of two."""
@@ -63,3 +69,20 @@ class Coordinates:
         """Return the values at coordinates; none is a negative zero."""
         values = points * self.scale + self.centre
         return (np.ldexp(values, self.exponent) if self.exponent.any() else values) + 0.0
+
+
+def _on_grid(
+    mean: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Round means so that values on a grid stay on it when they are subtracted.
+
+    They are rounded to the largest power of two within the range of a column, which is a multiple
+    of the unit of any grid. If the bounds show that the columns are on no grid, the means stay.
+    """
+    span = high - low
+    finest = np.ldexp(1.0, np.frexp(np.linalg.norm(span))[1] - _GRID_BITS)
+    bounds = np.concatenate([low, high]) / finest
+    if not np.array_equal(bounds, np.rint(bounds)):
+        return mean
+    unit = np.ldexp(1.0, np.frexp(span)[1] - 1)
+    return np.where(span > 0, np.rint(mean / unit) * unit, mean)

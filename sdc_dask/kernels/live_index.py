@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.kd_tree import build_kd_tree, new_stack, width
 
 LEAF_SIZE = 16
-UNROLLED = 8
 TINY = 1e-300  # far above the rounding of numbers so small that they lose digits
 NO_ROW = np.iinfo(np.int64).max
 
@@ -35,6 +35,21 @@ def distances_to(live, left, query, out):
         q = query[j]
         for i in range(left):
             gap = column[i] - q
+            out[i] += gap * gap
+
+
+@jit
+def scaled_distances_to(live, left, query, scale, out):
+    """Write the squared distances from `query` to `scale` times the records that are left.
+
+    With the scale 1 they are those of :func:`distances_to`, which is faster.
+    """
+    out[:left] = 0.0
+    for j in range(live.shape[0]):
+        column = live[j]
+        q = query[j]
+        for i in range(left):
+            gap = scale * column[i] - q
             out[i] += gap * gap
 
 
@@ -83,14 +98,14 @@ def insert(group_distance, group_id, last, distance, row):
 
 
 class LiveTree(NamedTuple):
-    """A complete binary k-d tree over records of which some are removed.
+    """A k-d tree over records of which some are removed.
 
-    The children of node i are 2i + 1 and 2i + 2. A leaf owns the slots start[leaf] to stop[leaf].
+    The leaf i, counted from the first leaf, owns the slots start[i] to stop[i].
     """
 
     first_leaf: int
-    start: NDArray[np.int64]  # by node
-    stop: NDArray[np.int64]  # by node; leaves shrink as records are removed
+    start: NDArray[np.int64]  # by leaf
+    stop: NDArray[np.int64]  # by leaf; shrinks as records are removed
     box: NDArray[np.float64]  # by node: smallest and largest coordinates of live records
     square: NDArray[np.float64]  # by node: largest squared norm of live records; empty: -1
     lowest: NDArray[np.int64]  # by node: lowest live row
@@ -98,71 +113,43 @@ class LiveTree(NamedTuple):
     norm: NDArray[np.float64]  # by slot: squared norm
     row: NDArray[np.int64]  # by slot
     slot: NDArray[np.int64]  # by row
-    leaf: NDArray[np.int64]  # by row
+    leaf: NDArray[np.int64]  # by row: the node
     stack: NDArray[np.int64]
     bounds: NDArray[np.float64]
 
 
-def unrolled(d: int) -> tuple[int, ...]:
-    """Return the `dims` of the functions below: a tuple of length d, empty for many dimensions.
-
-    A tuple's length is a constant for the compiler: it unrolls the loops over few dimensions.
-    """
-    return (0,) * d if d <= UNROLLED else ()
-
-
-@jit
-def _width(dims, array):
-    """Return the number of dimensions: a constant where `dims` has it, else read off an array."""
-    return len(dims) if len(dims) > 0 else array.shape[-1]
-
-
 @jit
 def build_tree(points, dims):
-    """Build the tree: cut at the median of the widest dimension, down to LEAF_SIZE records."""
+    """Build the tree, all records live."""
     n, d = points.shape
-    depth = 0
-    while (n >> depth) > LEAF_SIZE:
-        depth += 1
-    first_leaf = (1 << depth) - 1
-    nodes = 2 * first_leaf + 1
+    built = build_kd_tree(points, np.ones(d), LEAF_SIZE)
+    nodes = len(built.box)
+    first_leaf = nodes // 2
+    stack = new_stack(first_leaf + 1)
     tree = LiveTree(
         first_leaf,
-        np.empty(nodes, np.int64),
-        np.empty(nodes, np.int64),
-        np.empty((nodes, 2, d)),
+        built.start,
+        built.start[1:].copy(),
+        built.box,
         np.empty(nodes),
         np.empty(nodes, np.int64),
-        np.empty((n, d)),
+        built.points,
         np.empty(n),
-        np.arange(n),
+        built.rows,
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.empty(depth + 1, np.int64),
-        np.empty(depth + 1),
+        stack,
+        np.empty(len(stack)),
     )
-    tree.start[0] = 0
-    tree.stop[0] = n
-    for node in range(first_leaf):
-        a = tree.start[node]
-        b = tree.stop[node]
-        middle = (a + b) // 2
-        _select(points, _widest(points, tree.row, a, b), tree.row, a, b - 1, middle)
-        tree.start[2 * node + 1] = a
-        tree.stop[2 * node + 1] = middle
-        tree.start[2 * node + 2] = middle
-        tree.stop[2 * node + 2] = b
     for i in range(n):
-        row = tree.row[i]
-        tree.slot[row] = i
+        tree.slot[tree.row[i]] = i
         norm = 0.0
         for j in range(d):
-            tree.point[i, j] = points[row, j]
-            norm += points[row, j] * points[row, j]
+            norm += tree.point[i, j] * tree.point[i, j]
         tree.norm[i] = norm
     for node in range(nodes - 1, -1, -1):
         if node >= first_leaf:
-            for i in range(tree.start[node], tree.stop[node]):
+            for i in range(tree.start[node - first_leaf], tree.stop[node - first_leaf]):
                 tree.leaf[tree.row[i]] = node
             _bound_leaf(dims, tree, node)
         else:
@@ -171,51 +158,10 @@ def build_tree(points, dims):
 
 
 @jit
-def _widest(points, rows, a, b):
-    """Return the dimension in which rows[a:b] are spread widest."""
-    best = 0
-    spread = -1.0
-    for j in range(points.shape[1]):
-        low = points[rows[a], j]
-        high = low
-        for i in range(a + 1, b):
-            low = min(low, points[rows[i], j])
-            high = max(high, points[rows[i], j])
-        if high - low > spread:
-            spread = high - low
-            best = j
-    return best
-
-
-@jit
-def _select(points, j, rows, a, b, middle):
-    """Reorder rows[a:b+1] so that none before `middle` exceeds any from it on, in dimension j."""
-    while a < b:
-        pivot = points[rows[(a + b) // 2], j]
-        i = a
-        o = b
-        while i <= o:
-            while points[rows[i], j] < pivot:
-                i += 1
-            while points[rows[o], j] > pivot:
-                o -= 1
-            if i <= o:
-                rows[i], rows[o] = rows[o], rows[i]
-                i += 1
-                o -= 1
-        if middle <= o:
-            b = o
-        elif middle >= i:
-            a = i
-        else:
-            return
-
-
-@jit
 def _bound_leaf(dims, tree, leaf):
     """Recompute the bounds of a leaf."""
-    a = tree.start[leaf]
-    b = tree.stop[leaf]
+    a = tree.start[leaf - tree.first_leaf]
+    b = tree.stop[leaf - tree.first_leaf]
     if a == b:
         tree.square[leaf] = -1.0
         tree.lowest[leaf] = NO_ROW
@@ -227,7 +173,7 @@ def _bound_leaf(dims, tree, leaf):
         lowest = min(lowest, tree.row[i])
     tree.square[leaf] = square
     tree.lowest[leaf] = lowest
-    for j in range(_width(dims, tree.box)):
+    for j in range(width(dims, tree.box)):
         low = tree.point[a, j]
         high = low
         for i in range(a + 1, b):
@@ -251,7 +197,7 @@ def _bound_parent(dims, tree, node):
     changed = square != tree.square[node] or lowest != tree.lowest[node]
     tree.square[node] = square
     tree.lowest[node] = lowest
-    for j in range(_width(dims, tree.box)):
+    for j in range(width(dims, tree.box)):
         low = min(tree.box[a, 0, j], tree.box[b, 0, j])
         high = max(tree.box[a, 1, j], tree.box[b, 1, j])
         changed |= low != tree.box[node, 0, j] or high != tree.box[node, 1, j]
@@ -265,10 +211,10 @@ def remove_from_tree(dims, tree, row):
     """Take a record out of its leaf and tighten the bounds above it as far as they change."""
     leaf = tree.leaf[row]
     hole = tree.slot[row]
-    tree.stop[leaf] -= 1
-    last = tree.stop[leaf]
+    tree.stop[leaf - tree.first_leaf] -= 1
+    last = tree.stop[leaf - tree.first_leaf]
     on_bound = tree.norm[hole] == tree.square[leaf] or row == tree.lowest[leaf]
-    for j in range(_width(dims, tree.point)):
+    for j in range(width(dims, tree.point)):
         value = tree.point[hole, j]
         on_bound |= value == tree.box[leaf, 0, j] or value == tree.box[leaf, 1, j]
         tree.point[hole, j] = tree.point[last, j]
@@ -285,6 +231,16 @@ def remove_from_tree(dims, tree, row):
 
 
 @jit
+def _distance(dims, tree, i, query, scale):
+    """Return the squared distance from `query` to `scale` times the record in slot i."""
+    distance = 0.0
+    for j in range(width(dims, query)):
+        gap = scale * tree.point[i, j] - query[j]
+        distance += gap * gap
+    return distance
+
+
+@jit
 def _nearest_bound(dims, tree, node, query):
     """Squared distance from `query` to the box: no live record of the node is nearer.
 
@@ -292,7 +248,7 @@ def _nearest_bound(dims, tree, node, query):
     and every one of them is monotone.
     """
     distance = 0.0
-    for j in range(_width(dims, query)):
+    for j in range(width(dims, query)):
         gap = max(tree.box[node, 0, j] - query[j], query[j] - tree.box[node, 1, j])
         gap = max(gap, 0.0)
         distance += gap * gap
@@ -300,31 +256,33 @@ def _nearest_bound(dims, tree, node, query):
 
 
 @jit
-def _farthest_bound(dims, tree, node, query, query_square):
-    """Upper bound of the squared distance from `query` to the live records of a node.
+def _farthest_bound(dims, tree, node, query, query_square, scale):
+    """Upper bound of the squared distance from `query` to `scale` times live records of a node.
 
     The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
     through the radius is computed otherwise, so that it carries a slack, relative and absolute.
     """
     corner = 0.0
     lean = 0.0
-    for j in range(_width(dims, query)):
-        low = tree.box[node, 0, j]
-        high = tree.box[node, 1, j]
+    for j in range(width(dims, query)):
+        low = scale * tree.box[node, 0, j]
+        high = scale * tree.box[node, 1, j]
         gap = max(query[j] - low, high - query[j])
         corner += gap * gap
         lean += max(-query[j] * low, -query[j] * high)
-    ball = tree.square[node] + query_square + 2.0 * lean
-    ball += 1e-10 * (tree.square[node] + query_square + abs(lean)) + TINY
+    squares = scale * scale * tree.square[node] + query_square
+    ball = squares + 2.0 * lean + (1e-10 * (squares + abs(lean)) + TINY)
     return min(corner, ball)
 
 
 @jit
-def farthest_in_tree(dims, tree, query):
-    """Row of the live record farthest from `query`; of equals the lowest."""
-    d = _width(dims, query)
+def farthest_in_tree(dims, tree, query, scale):
+    """Row of the live record of which `scale` times is farthest from `query`; of equals the lowest.
+
+    The scale is a number from 1 on.
+    """
     query_square = 0.0
-    for j in range(d):
+    for j in range(width(dims, query)):
         query_square += query[j] * query[j]
     best = -1.0
     best_row = NO_ROW
@@ -337,11 +295,9 @@ def farthest_in_tree(dims, tree, query):
         bound = tree.bounds[size]
         while bound > best or (bound == best and tree.lowest[node] < best_row):
             if node >= tree.first_leaf:
-                for i in range(tree.start[node], tree.stop[node]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                leaf = node - tree.first_leaf
+                for i in range(tree.start[leaf], tree.stop[leaf]):
+                    distance = _distance(dims, tree, i, query, scale)
                     if distance > best or (distance == best and tree.row[i] < best_row):
                         best = distance
                         best_row = tree.row[i]
@@ -351,9 +307,9 @@ def farthest_in_tree(dims, tree, query):
             bound = -1.0
             other = -1.0
             if tree.square[node] >= 0.0:
-                bound = _farthest_bound(dims, tree, node, query, query_square)
+                bound = _farthest_bound(dims, tree, node, query, query_square, scale)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(dims, tree, other_node, query, query_square)
+                other = _farthest_bound(dims, tree, other_node, query, query_square, scale)
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
@@ -365,9 +321,27 @@ def farthest_in_tree(dims, tree, query):
 
 
 @jit
+def _nearest_child(dims, tree, node, query):
+    """Return the child that may have the nearest record and its bound, then those of the other.
+
+    Of equal bounds, the child with the lowest row comes first; an empty child is infinitely far.
+    """
+    one = 2 * node + 1
+    other = one + 1
+    bound = np.inf
+    other_bound = np.inf
+    if tree.square[one] >= 0.0:
+        bound = _nearest_bound(dims, tree, one, query)
+    if tree.square[other] >= 0.0:
+        other_bound = _nearest_bound(dims, tree, other, query)
+    if other_bound < bound or (other_bound == bound and tree.lowest[other] < tree.lowest[one]):
+        return other, other_bound, one, bound
+    return one, bound, other, other_bound
+
+
+@jit
 def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
     """Write `seed` and the k - 1 live rows of smallest (distance, row), in that order."""
-    d = _width(dims, query)
     group_distance[0] = -1.0
     group_id[0] = seed
     found = 1
@@ -382,11 +356,9 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
         bound = tree.bounds[size]
         while bound < worst or (bound == worst and tree.lowest[node] < worst_row):
             if node >= tree.first_leaf:
-                for i in range(tree.start[node], tree.stop[node]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                leaf = node - tree.first_leaf
+                for i in range(tree.start[leaf], tree.stop[leaf]):
+                    distance = _distance(dims, tree, i, query, 1.0)
                     row = tree.row[i]
                     if row != seed and (
                         distance < worst or (distance == worst and row < worst_row)
@@ -397,17 +369,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
                             worst = group_distance[k - 1]
                             worst_row = group_id[k - 1]
                 break
-            node = 2 * node + 1
-            other_node = node + 1
-            bound = np.inf
-            other = np.inf
-            if tree.square[node] >= 0.0:
-                bound = _nearest_bound(dims, tree, node, query)
-            if tree.square[other_node] >= 0.0:
-                other = _nearest_bound(dims, tree, other_node, query)
-            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
-                node, other_node = other_node, node
-                bound, other = other, bound
+            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
             if other < worst or (other == worst and tree.lowest[other_node] < worst_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other
@@ -421,7 +383,6 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
     :func:`nearest_in_tree` with k = 2 finds the same, but slower: here, what was found so far
     stays in registers.
     """
-    d = _width(dims, query)
     tree.stack[0] = 0
     tree.bounds[0] = 0.0
     size = 1
@@ -431,11 +392,9 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
         bound = tree.bounds[size]
         while bound < best or (bound == best and tree.lowest[node] < best_row):
             if node >= tree.first_leaf:
-                for i in range(tree.start[node], tree.stop[node]):
-                    distance = 0.0
-                    for j in range(d):
-                        gap = tree.point[i, j] - query[j]
-                        distance += gap * gap
+                leaf = node - tree.first_leaf
+                for i in range(tree.start[leaf], tree.stop[leaf]):
+                    distance = _distance(dims, tree, i, query, 1.0)
                     row = tree.row[i]
                     if row != without and (
                         distance < best or (distance == best and row < best_row)
@@ -443,17 +402,7 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
                         best = distance
                         best_row = row
                 break
-            node = 2 * node + 1
-            other_node = node + 1
-            bound = np.inf
-            other = np.inf
-            if tree.square[node] >= 0.0:
-                bound = _nearest_bound(dims, tree, node, query)
-            if tree.square[other_node] >= 0.0:
-                other = _nearest_bound(dims, tree, other_node, query)
-            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
-                node, other_node = other_node, node
-                bound, other = other, bound
+            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
             if other < best or (other == best and tree.lowest[other_node] < best_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.grid import centred, centroid, exact_count
+from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
     build_tree,
     distances_to,
@@ -18,7 +20,7 @@ from sdc_dask.kernels.live_index import (
     nearest_in_tree,
     nearest_scanned,
     remove_from_tree,
-    unrolled,
+    scaled_distances_to,
 )
 
 
@@ -45,8 +47,18 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     nearest form a group. With 2k to 3k - 1 left, one more group forms around the record farthest
     from the centroid, and the rest is the last group. Ties go to the lowest row.
 
+    Ties are those of exact arithmetic if the points are on a grid, that is, if all coordinates are
+    multiples of one power of two, and n times the diagonal of their box is at most 2^26 of these
+    units (see :mod:`~sdc_dask.kernels.grid`). On a larger grid, up to a diagonal of 2^25 units,
+    that holds for the distances between records, and for those to the centroid as soon as few
+    enough records are left. Otherwise distances are rounded: those of equal records are equal, but
+    of records that differ and are equally far, rounding may put one ahead of the other.
+
     Source: J. Domingo-Ferrer and V. Torra, "Ordinal, continuous and heterogeneous k-anonymity
-    through microaggregation", Data Mining and Knowledge Discovery 11(2), 2005 (MDAV-generic).
+    through microaggregation", Data Mining and Knowledge Discovery 11(2):195-212, 2005, where it is
+    called MDAV-generic. It goes back to the multivariate fixed-size method of J. Domingo-Ferrer
+    and J. M. Mateo-Sanz, "Practical data-oriented microaggregation for statistical disclosure
+    control", IEEE Transactions on Knowledge and Data Engineering 14(1):189-201, 2002.
 
     Examples
     --------
@@ -55,7 +67,7 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     array([0, 0, 2, 2, 1, 1])
     """
     # Around the origin, sums of what is left lose least, and the index can bound by radius.
-    points = points - points.mean(axis=0)
+    points = centred(points)
     return mdav_indexed(points, k) if _index_pays(*points.shape) else mdav_brute(points, k)
 
 
@@ -93,6 +105,7 @@ def mdav_brute(points, k):
     live = np.ascontiguousarray(points.T)
     ids = np.arange(n)
     left = n
+    exact = exact_count(points)
     total = np.zeros(d)
     for i in range(n):
         for j in range(d):
@@ -105,9 +118,11 @@ def mdav_brute(points, k):
     label = 0
     while left >= 2 * k:
         pair = left >= 3 * k
-        for j in range(d):
-            query[j] = total[j] / left
-        distances_to(live, left, query, distance)
+        scale = centroid(total, left, exact, query)
+        if scale == 1.0:
+            distances_to(live, left, query, distance)
+        else:
+            scaled_distances_to(live, left, query, scale, distance)
         seed = farthest_scanned(distance, ids, left)
         for turn in range(2 if pair else 1):
             if turn == 1:
@@ -141,6 +156,7 @@ def _mdav_indexed(points, k, dims):
     n, d = points.shape
     tree = build_tree(points, dims)
     labels = np.empty(n, np.int64)
+    exact = exact_count(points)
     total = np.zeros(d)
     for i in range(n):
         for j in range(d):
@@ -152,11 +168,11 @@ def _mdav_indexed(points, k, dims):
     label = 0
     while left >= 2 * k:
         pair = left >= 3 * k
-        for j in range(d):
-            query[j] = total[j] / left
+        scale = centroid(total, left, exact, query)
         for _turn in range(2 if pair else 1):
             # First from the centroid, then from the seed of the group before.
-            seed = farthest_in_tree(dims, tree, query)
+            seed = farthest_in_tree(dims, tree, query, scale)
+            scale = 1.0
             for j in range(d):
                 query[j] = points[seed, j]
             nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id)
@@ -168,7 +184,7 @@ def _mdav_indexed(points, k, dims):
                 remove_from_tree(dims, tree, row)
             left -= k
             label += 1
-    for node in range(tree.first_leaf, len(tree.start)):
-        for i in range(tree.start[node], tree.stop[node]):
+    for leaf in range(len(tree.stop)):
+        for i in range(tree.start[leaf], tree.stop[leaf]):
             labels[tree.row[i]] = label
     return labels

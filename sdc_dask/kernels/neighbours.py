@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 from sdc_dask.kernels.classes import mix
-from sdc_dask.kernels.live_index import unrolled
+from sdc_dask.kernels.kd_tree import box_distance, build_kd_tree, new_stack, unrolled, width
 
 _LEAF_SIZE = 8
 
@@ -26,10 +26,7 @@ class Records(NamedTuple):
 
 
 class SearchTree(NamedTuple):
-    """A complete binary k-d tree: the children of node i are 2i + 1 and 2i + 2.
-
-    The leaf i owns the slots start[i] to start[i + 1], counted from the first leaf.
-    """
+    """A k-d tree over distinct records: the leaf i owns the slots start[i] to start[i + 1]."""
 
     start: NDArray[np.int64]  # by leaf
     box: NDArray[np.float64]  # by node: smallest and largest coordinates
@@ -117,103 +114,8 @@ def search_tree(records: Records, weight: NDArray[np.float64]) -> SearchTree:
     -------
     SearchTree
     """
-    return SearchTree(*_build(records.points.copy(), records.counts.copy(), weight))
-
-
-@jit
-def _build(point, count, weight):
-    """Cut at the median of the widest dimension; move the records, and what counts them, along."""
-    n, d = point.shape
-    depth = 0
-    while (n >> depth) > _LEAF_SIZE:
-        depth += 1
-    leaves = 1 << depth
-    first_leaf = leaves - 1
-    box = np.empty((2 * leaves - 1, 2, d))
-    start = np.empty(leaves + 1, np.int64)
-    start[leaves] = n
-    # Depth first: the records of a small node stay in the cache until its leaves are made.
-    stack = np.empty((depth + 1, 3), np.int64)
-    stack[0] = 0, 0, n
-    size = 1
-    while size > 0:
-        size -= 1
-        node, a, b = stack[size]
-        while node < first_leaf:
-            middle = (a + b) // 2
-            _select(point, count, _widest(point, weight, a, b), a, b - 1, middle)
-            node = 2 * node + 1
-            stack[size] = node + 1, middle, b
-            size += 1
-            b = middle
-        start[node - first_leaf] = a
-        for j in range(d):
-            low = np.inf  # without records, the box is at an infinite distance of everything
-            high = -np.inf
-            for i in range(a, b):
-                low = min(low, point[i, j])
-                high = max(high, point[i, j])
-            box[node, 0, j] = low
-            box[node, 1, j] = high
-    for node in range(leaves - 2, -1, -1):
-        for j in range(d):
-            box[node, 0, j] = min(box[2 * node + 1, 0, j], box[2 * node + 2, 0, j])
-            box[node, 1, j] = max(box[2 * node + 1, 1, j], box[2 * node + 2, 1, j])
-    return start, box, point, count
-
-
-@jit
-def _widest(point, weight, a, b):
-    """Return the dimension in which some of the records from a to b are spread widest."""
-    step = max((b - a) // 64, 1)
-    best = 0
-    spread = -1.0
-    for j in range(point.shape[1]):
-        low = point[a, j]
-        high = low
-        for i in range(a + step, b, step):
-            low = min(low, point[i, j])
-            high = max(high, point[i, j])
-        if (high - low) * weight[j] > spread:
-            spread = (high - low) * weight[j]
-            best = j
-    return best
-
-
-@jit
-def _select(point, count, j, a, b, middle):
-    """Reorder a to b so that none before `middle` exceeds any from it on, in dimension j."""
-    d = point.shape[1]
-    while a < b:
-        pivot = _pivot(point, j, a, b)
-        i = a
-        o = b
-        while i <= o:
-            while point[i, j] < pivot:
-                i += 1
-            while point[o, j] > pivot:
-                o -= 1
-            if i <= o:
-                for column in range(d):
-                    point[i, column], point[o, column] = point[o, column], point[i, column]
-                count[i], count[o] = count[o], count[i]
-                i += 1
-                o -= 1
-        if middle <= o:
-            b = o
-        elif middle >= i:
-            a = i
-        else:
-            return
-
-
-@jit
-def _pivot(point, j, a, b):
-    """Return the median of three coordinates."""
-    x = point[a, j]
-    y = point[(a + b) // 2, j]
-    z = point[b, j]
-    return max(min(x, y), min(max(x, y), z))
+    tree = build_kd_tree(records.points, weight, _LEAF_SIZE)
+    return SearchTree(tree.start, tree.box, tree.points, records.counts[tree.rows])
 
 
 def whiten(points: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -316,18 +218,16 @@ def count_ties(
     """
     # In the order of a tree of their own, points that follow each other meet the same nodes of the
     # tree of records, which are in the cache.
-    _, _, sorted_points, rows = _build(points.copy(), np.arange(len(points)), weight)
-    return _count_ties(unrolled(points.shape[1]), tree, sorted_points, rows, squares, weight)
+    sought = build_kd_tree(points, weight, _LEAF_SIZE)
+    dims = unrolled(points.shape[1])
+    return _count_ties(dims, tree, sought.points, sought.rows, squares, weight)
 
 
 @jit
 def _count_ties(dims, tree, points, rows, squares, weight):
     out = np.empty(len(rows), np.int64)
     first_leaf = len(tree.start) - 2
-    depth = 0
-    while ((first_leaf + 1) >> depth) > 0:
-        depth += 1
-    stack = np.empty(depth + 1, np.int64)
+    stack = new_stack(first_leaf + 1)
     for i in range(len(rows)):
         row = rows[i]
         out[row] = _ties(dims, tree, first_leaf, points[i], squares[row], weight, stack)
@@ -336,7 +236,7 @@ def _count_ties(dims, tree, points, rows, squares, weight):
 
 @jit
 def _ties(dims, tree, first_leaf, query, square, weight, stack):
-    d = len(dims) if len(dims) > 0 else len(query)
+    d = width(dims, query)
     ties = 0
     size = 0
     node = 0
@@ -374,17 +274,3 @@ def _ties(dims, tree, first_leaf, query, square, weight, stack):
             return ties
         size -= 1
         node = stack[size]
-
-
-@jit
-def box_distance(dims, box, query, weight):
-    """Squared distance to a box. Rounding cannot put it above that of any record in the box.
-
-    It has the operations of a distance in their order, and every one of them is monotone.
-    """
-    distance = 0.0
-    for j in range(len(dims) if len(dims) > 0 else len(query)):
-        gap = max(box[0, j] - query[j], query[j] - box[1, j])
-        gap = max(gap, 0.0) * weight[j]
-        distance += gap * gap
-    return distance

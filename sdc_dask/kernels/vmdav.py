@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.grid import centred, centroid, exact_count
+from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
     build_tree,
     distances_to,
@@ -17,7 +19,6 @@ from sdc_dask.kernels.live_index import (
     nearest_one_in_tree,
     nearest_scanned,
     remove_from_tree,
-    unrolled,
 )
 
 
@@ -49,7 +50,9 @@ def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]
     records: e is the record left that is nearest to any record of the group, at distance d_in, and
     d_out is the distance from e to the nearest other record left; if d_in < gain * d_out, e joins
     the group, otherwise the group is done. Records that are left in the end join the group closest
-    to them. Ties go to the lowest row, or to the group that was formed first.
+    to them. Ties go to the lowest row, or to the group that was formed first; they are those of
+    exact arithmetic where :func:`~sdc_dask.kernels.mdav.mdav` says so, with n or the square of
+    2k - 1, whichever is larger, in place of n.
 
     What the paper leaves open is decided like this:
 
@@ -70,7 +73,7 @@ def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]
     array([1, 1, 1, 2, 2, 0, 0])
     """
     # Around the origin, the sums of centroids lose least.
-    points = points - points.mean(axis=0)
+    points = centred(points)
     kernel = vmdav_indexed if _index_pays(*points.shape) else vmdav_brute
     return kernel(points, k, float(gain))
 
@@ -148,16 +151,16 @@ def vmdav_brute(points, k, gain):
 def _from_outside_in(points):
     """Order rows by their distance to the centroid, the farthest first; of equals the lowest."""
     n, d = points.shape
-    centroid = np.zeros(d)
+    total = np.zeros(d)
     for i in range(n):
         for j in range(d):
-            centroid[j] += points[i, j]
-    for j in range(d):
-        centroid[j] /= n
+            total[j] += points[i, j]
+    centre = np.empty(d)
+    scale = centroid(total, n, exact_count(points), centre)
     closeness = np.zeros(n)
     for i in range(n):
         for j in range(d):
-            gap = points[i, j] - centroid[j]
+            gap = scale * points[i, j] - centre[j]
             closeness[i] -= gap * gap
     return np.argsort(closeness, kind="mergesort")
 
@@ -200,26 +203,31 @@ def _join_closest(points, labels, groups):
     """Let every record that has no group join the one of the nearest centroid."""
     n, d = points.shape
     size = np.zeros(groups, np.int64)
-    centroid = np.zeros((groups, d))
+    total = np.zeros((groups, d))
     for i in range(n):
         if labels[i] >= 0:
             size[labels[i]] += 1
             for j in range(d):
-                centroid[labels[i], j] += points[i, j]
+                total[labels[i], j] += points[i, j]
+    # Squared distances to centroids times one number are compared times the square of another.
+    exact = exact_count(points) // size.max()
+    scale = np.empty(groups)
+    centre = np.empty((groups, d))
     for g in range(groups):
-        for j in range(d):
-            centroid[g, j] /= size[g]
+        scale[g] = centroid(total[g], size[g], exact, centre[g])
     for i in range(n):
         if labels[i] < 0:
             closest = np.inf
+            closest_scale = 1.0
             labels[i] = 0
             for g in range(groups):
                 distance = 0.0
                 for j in range(d):
-                    gap = points[i, j] - centroid[g, j]
+                    gap = scale[g] * points[i, j] - centre[g, j]
                     distance += gap * gap
-                if distance < closest:
+                if distance * closest_scale**2 < closest * scale[g] ** 2:
                     closest = distance
+                    closest_scale = scale[g]
                     labels[i] = g
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.engine.masks import BlockMask
-from sdc_dask.engine.order import Projection
 from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.engine.sort import Projection
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import replace_by_centroids

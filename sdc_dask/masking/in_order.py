@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.engine.order import Order, OrderMask, Piece
 from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.engine.sort import Order, OrderMask, Piece
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.ordered import cuts, extend

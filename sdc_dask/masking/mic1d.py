@@ -15,70 +15,103 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.engine.columns import check_numeric
+from sdc_dask.engine.destinations import Values
+from sdc_dask.engine.frames import Calls, Frame, Task
 from sdc_dask.engine.masks import Then
-from sdc_dask.engine.order import (
+from sdc_dask.engine.row_ids import RowIds, partitions_wanted
+from sdc_dask.engine.scan import scan
+from sdc_dask.engine.sort import (
+    Cells,
     Order,
     OrderMask,
     Piece,
     go_through,
     plan_order,
-    put_in_order_again,
+    sort_again,
 )
-from sdc_dask.engine.placement import RowIds, partitions_wanted
-from sdc_dask.engine.route import put_back, there_and_back
-from sdc_dask.engine.scan import scan
 from sdc_dask.engine.strata import StrataRule
+from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError, warn
 from sdc_dask.kernels.runs import first_of_runs, last_of_runs, run_means, running_sums
 from sdc_dask.masking.projections import Single
+from sdc_dask.masking.spec import Spec, option
 
 
-@dataclass(frozen=True)
-class Mic1dRequest:
-    """The arguments of Mic1D-kappa, checked before any data is read."""
+@dataclass(frozen=True, repr=False)
+class Mic1D(Spec):
+    """Mask the values of all columns in one vector: Mic1D-kappa.
 
-    columns: tuple[Hashable, ...]
+    Parameters
+    ----------
+    columns : list
+        Numeric columns without missing cells.
+    kappa : int
+        Values in a run, from 2 to the number of values; the last run may have fewer. It takes a
+        tenth of all values or more to mask much: a small kappa hardly changes anything.
+    by : name or list of names, optional
+        Strata: columns whose values runs never mix.
+
+    Examples
+    --------
+    >>> from sdc_dask import Mic1D
+    >>> Mic1D(["age", "height"], kappa=5)
+    Mic1D(columns=['age', 'height'], kappa=5)
+    """
+
+    kind: ClassVar[str] = "mic1d"
+
+    columns: Any
     kappa: int
-    by: tuple[Hashable, ...]
+    _: KW_ONLY
+    by: Any = option(None, "columns whose values runs never mix")
 
+    def __post_init__(self) -> None:
+        columns = arguments.column_list(self.columns)
+        object.__setattr__(self, "kappa", arguments.whole_number(self.kappa, "kappa", 2))
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "by", arguments.strata_columns(self.by, columns))
 
-def mic1d_request(frame: Frame, columns: Any, kappa: Any, by: Any) -> Mic1dRequest:
-    """Check the arguments of Mic1D-kappa against the frame's columns and dtypes."""
-    kappa = arguments.whole_number(kappa, "kappa", 2)
-    groups = arguments.column_groups(frame, columns)
-    if len(groups) > 1:
-        raise SdcValueError(
-            f"mic1d puts the values of all columns into one vector, received {len(groups)} groups "
-            "of columns: pass one list of names, or call it once for each group."
-        )
-    return Mic1dRequest(groups[0], kappa, arguments.strata_columns(frame, by, groups))
+    @property
+    def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The columns, whose values are masked together."""
+        return (self.columns,)
 
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return f"Mic1D, kappa = {self.kappa:,}"
 
-def mic1d(frame: Frame, request: Mic1dRequest) -> Frame:
-    """Plan, and return the masked frame: lazily if the frame is a Dask frame."""
-    columns, rule = request.columns, StrataRule(request.by)
-    scanned = scan(frame, columns, [rule])
-    if scanned.n == 0:
-        raise SdcValueError("the frame has no records: there is nothing to mask.")
-    scanned.check()
-    (strata,) = scanned.strata([rule])
-    _check_kappa(request.kappa, strata.counts * len(columns))
-    # The difference between two of the largest numbers overflows; a smaller power of two does not.
-    largest = np.abs(scanned.bounds(columns)).max()
-    exponent = 4 if largest > 1e300 else 0
-    order = plan_order(frame, columns, strata, Single(), scanned, cells=True)
-    lazy = is_dask(frame)
-    ranges = partitions_wanted(scanned.n * len(columns), 4, len(scanned.rows)) if lazy else 1
-    mask = Mic1dMask(ScaleRuns(request.kappa, exponent, order), ranges)
-    return put_back(frame, [there_and_back(frame, order, mask)], [order])
+    def check(self, frame: Frame) -> None:
+        """Raise an error unless a frame has the columns, and these are numbers."""
+        meta = arguments.unique_columns(frame)
+        arguments.existing(meta, self.columns, "columns")
+        check_numeric(meta, self.columns)
+        arguments.check_strata_columns(meta, self.by)
+
+    def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
+        """Scan a frame and plan the order of its values."""
+        columns, rule = self.columns, StrataRule(self.by)
+        scanned = scan(frame, columns, [rule])
+        if scanned.n == 0:
+            raise SdcValueError("the frame has no records: there is nothing to mask.")
+        scanned.check()
+        (strata,) = scanned.strata([rule])
+        _check_kappa(self.kappa, strata.counts * len(columns))
+        # The difference between two of the largest numbers overflows; a smaller power of two does
+        # not.
+        largest = np.abs(scanned.bounds(columns)).max()
+        exponent = 4 if largest > 1e300 else 0
+        items = Cells(columns, Single(), scanned.expected(columns))
+        order = plan_order(frame, items, strata, scanned.rows)
+        ranges = partitions_wanted(scanned.n * len(columns), 4, len(scanned.rows))
+        return [Step(order, Mic1dMask(ScaleRuns(self.kappa, exponent, order), ranges))]
 
 
 def _check_kappa(kappa: int, cells: NDArray[np.int64]) -> None:
@@ -112,18 +145,18 @@ class Mic1dMask:
     scale: ScaleRuns
     ranges: int
 
-    def run(self, parts: list[Any], row_ids: RowIds, then: Then, *, lazy: bool) -> list[Any]:
+    def run(self, call: Calls, parts: list[Task], row_ids: RowIds, then: Then) -> list[Task]:
         """Mask the cells of all partitions."""
-        scaled = self.scale.run(parts, row_ids, _keep, lazy=lazy)
+        scaled = self.scale.run(call, parts, row_ids, _keep)
         n_strata = len(self.scale.order.strata)
-        pieces = put_in_order_again(scaled, row_ids, 4, n_strata, self.ranges, lazy=lazy)
+        pieces = sort_again(call, scaled, row_ids, 4, n_strata, self.ranges)
         mean = AverageRuns(self.scale.kappa, self.scale.exponent, self.scale.order)
-        return go_through(mean, pieces, then, lazy=lazy)
+        return go_through(call, mean, pieces, then)
 
 
 def _keep(
-    rows: NDArray[np.int64], values: NDArray[np.float64], _number: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    rows: NDArray[np.int64], values: Values, _number: int
+) -> tuple[NDArray[np.int64], Values]:
     return rows, values
 
 

@@ -3,209 +3,288 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from dask.delayed import Delayed
 
-from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask import arguments
+from sdc_dask.aggregation import Measure, power
+from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
-from sdc_dask.engine.order import Order, Projection, plan_order
-from sdc_dask.engine.placement import Placement, place
-from sdc_dask.engine.route import Home, put_back, there, there_and_back
-from sdc_dask.engine.scan import Scan, scan
-from sdc_dask.engine.spool import there_and_spool
+from sdc_dask.engine.scan import Scan
+from sdc_dask.engine.sort import Projection, Records, plan_order
 from sdc_dask.engine.strata import Strata
+from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError
-from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.masking import blockwise
 from sdc_dask.masking.auto_block import auto_block, linear_block
 from sdc_dask.masking.centroids import Grouping, MaskByCentroids, Mdav, Ordered, Vmdav
 from sdc_dask.masking.in_order import MaskInOrder
-from sdc_dask.masking.methods import METHODS
-from sdc_dask.masking.projections import Aggregated, Axis, Single, principal_axis
-from sdc_dask.masking.request import Request
+from sdc_dask.masking.projections import (
+    AGGREGATIONS,
+    Aggregated,
+    Axis,
+    Single,
+    aggregate,
+    principal_axis,
+)
+from sdc_dask.masking.spec import Spec, option
+
+# Methods by name: whether records are put in order and cut into groups, unlike those that compare
+# records within a block; the option that belongs to it alone; and the default of that.
+METHODS: dict[str, tuple[bool, str | None, Any]] = {
+    "mdav": (False, None, None),
+    "vmdav": (False, "gain", 0.2),
+    "optimal": (True, None, None),
+    "pcp": (True, None, None),
+    "zscores": (True, None, None),
+    "mean": (True, None, None),
+    "weighted_mean": (True, "weights", None),
+    "owa": (True, "measure", None),
+    "choquet": (True, "measure", None),
+    "sugeno": (True, "measure", power(1)),
+    "twofold": (True, "measure", None),
+}
+_OWN = ("gain", "weights", "measure")  # options that belong to some methods alone
 
 
-@dataclass(frozen=True)
-class InBlocks:
-    """A group of columns that is masked block by block."""
+@dataclass(frozen=True, repr=False)
+class Microaggregation(Spec):
+    """Replace records by the centroids of groups of at least k similar ones.
 
-    destinations: Placement
-    mask: MaskByCentroids
+    Parameters
+    ----------
+    columns : list, or list of lists
+        Numeric columns to mask: one set, or several that are masked each on its own. k holds for
+        every set of columns, not for their combination.
+    k : int
+        Smallest group, 2 or more.
+    method : str, default "mdav"
+        How groups are formed. Among the records of a block:
+
+        - "mdav": k records around extreme ones, the MDAV-generic of J. Domingo-Ferrer and V. Torra;
+        - "vmdav": the same, and groups may grow to 2k - 1 records if `gain` says so.
+
+        Along an order of the records, cut into the cheapest groups of k to 2k - 1:
+
+        - "optimal": by the values of one column; no other groups have a smaller SSE. Pass
+          ``[["a"], ["b"]]`` to mask several columns, each on its own (individual ranking);
+        - "pcp": by the first principal component;
+        - "zscores": by the sum of the standardized columns;
+        - "mean", "weighted_mean", "owa", "choquet", "sugeno", "twofold": by an aggregation
+          function of :mod:`sdc_dask.aggregation`, of columns scaled to [0, 1].
+    blocking : {"auto", "tree", "univariate", None} or Blocks, default "auto"
+        How records are cut into blocks; groups never cross blocks. With None, "mdav" and "vmdav"
+        mask all records of a stratum as one block, in the memory of one worker; the others put
+        all records of a stratum in one order, which may run through any number of partitions.
+        "auto" is "tree" for the former, None for the latter.
+    max_block : int or "auto", default "auto"
+        L: a block with more records is split. "auto" takes the largest for which masking a record
+        costs about as much as moving it.
+    standardize : bool, default True
+        Measure distances in units of the columns' population deviations over the whole frame.
+        Centroids are in the original units in any case. With "pcp" it concerns the component,
+        too: without it, that of values which are neither centred nor scaled.
+    by : name or list of names, optional
+        Strata: columns whose values groups never mix.
+    missing : {"error", "separate"}, default "error"
+        "error" names the columns with missing cells. "separate" groups records by their pattern
+        of missing cells, which stay missing; each pattern needs k records.
+    gain : float, default 0.2
+        Of "vmdav": a group takes one more record if that is closer to it than `gain` times its
+        distance to the other records. 0 never does.
+    weights : list of float
+        Of "weighted_mean": one for each column, with the sum 1.
+    measure : quantifier or array, or two of them
+        Of "owa", "choquet", "sugeno" (by default ``power(1)``) and "twofold" (one, or a tuple of
+        Sugeno's and Choquet's): how much a set of columns weighs, as in
+        :mod:`sdc_dask.aggregation`.
+
+    Examples
+    --------
+    >>> from sdc_dask import Microaggregation
+    >>> spec = Microaggregation(["income", "wealth"], k=5, by="region")
+    >>> spec
+    Microaggregation(columns=['income', 'wealth'], k=5, by='region')
+    >>> spec.promise
+    5
+    """
+
+    kind: ClassVar[str] = "microaggregation"
+
+    columns: Any
+    k: int
+    _: KW_ONLY
+    method: str = option("mdav", f"how groups are formed: {', '.join(METHODS)}")
+    blocking: str | Blocks | None = option(
+        "auto", "tree, univariate or none; auto is tree for mdav and vmdav, none for the others"
+    )
+    max_block: int | str = option("auto", "largest block of records that is searched for groups")
+    standardize: bool = option(True, "measure distances in units of the columns' deviations")
+    by: Any = option(None, "columns whose values groups never mix")
+    missing: str = option(
+        "error", "error, or separate: records with the same missing cells form groups"
+    )
+    gain: float | None = option(None, "of vmdav: how readily a group takes more than k records")
+    weights: Sequence[float] | None = option(None, "of weighted_mean: one for each column")
+    measure: Measure | tuple[Measure, Measure] | None = option(
+        None, "of owa, choquet, sugeno, twofold: a quantifier power:X, sigmoid:X or threshold:X"
+    )
+
+    def __post_init__(self) -> None:
+        arguments.one_of(self.method, "method", METHODS)
+        arguments.flag(self.standardize, "standardize")
+        kept = blockwise.check_options(self, blockwise.blockings("auto"))
+        if self.blocks_by is None:
+            arguments.no_block_size(kept["max_block"])
+        kept |= _own_option(self, kept["columns"])
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     @property
-    def blocks(self) -> Blocks:
-        """The blocks."""
-        return self.destinations.blocks
+    def ordered(self) -> bool:
+        """Whether records are put in order and cut into groups."""
+        return METHODS[self.method][0]
+
+    @property
+    def blocks_by(self) -> str | Blocks | None:
+        """How records are cut into blocks, with what "auto" stands for."""
+        if isinstance(self.blocking, str) and self.blocking == "auto":
+            return None if self.ordered else "tree"
+        return self.blocking
+
+    @property
+    def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The columns that are masked together."""
+        return self.columns
+
+    @property
+    def promise(self) -> int:
+        """Every class of records that are equal in a column set has k records at least."""
+        return self.k
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether records are masked in blocks; without a blocking, MDAV has one for all."""
+        return not (self.ordered and self.blocks_by is None)
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return f"microaggregation by {self.method}, k = {self.k:,}"
+
+    def check(self, frame: Frame) -> None:
+        """Raise an error unless a frame has the columns, and these are numbers."""
+        blockwise.check_frame(self, frame)
+
+    def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
+        """Scan a frame and plan its blocks: all passes over the data that come before masking."""
+        scanned, strata = blockwise.survey(frame, self)
+        return [
+            self._step(frame, scanned, each, columns)
+            for columns, each in zip(self.columns, strata, strict=True)
+        ]
+
+    def _step(
+        self, frame: Frame, scanned: Scan, strata: Strata, columns: tuple[Hashable, ...]
+    ) -> Step:
+        coordinates = scanned.coordinates(columns, standardize=self.standardize)
+        grouping: Grouping
+        if self.ordered:
+            projection = self._projection(frame, scanned, columns)
+            if self.blocks_by is None:
+                items = Records(columns, projection, scanned.expected(columns))
+                order = plan_order(frame, items, strata, scanned.rows)
+                return Step(order, MaskInOrder(self.k, coordinates, order))
+            grouping = Ordered(self.k, projection)
+        elif self.method == "vmdav":
+            assert self.gain is not None
+            grouping = Vmdav(self.k, self.gain)
+        else:
+            grouping = Mdav(self.k)
+        n, d, k = scanned.n, len(columns), self.k
+        largest = max(k, linear_block(d)) if self.ordered else auto_block(n, d, k)
+        placement = blockwise.place_in_blocks(
+            frame, self, scanned, strata, columns, coordinates, self.blocks_by, largest
+        )
+        return Step(placement, MaskByCentroids(k, coordinates, grouping))
+
+    def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:
+        """Return what records are put in order by. The first principal component takes a pass."""
+        if self.method == "optimal":
+            return Single()
+        if self.method == "zscores":
+            standardized = scanned.coordinates(columns, standardize=True)
+            return Axis(standardized, np.ones(len(columns)))
+        if self.method == "pcp":
+            moments = co_moments(frame, columns)
+            axis = principal_axis(moments, standardize=self.standardize)
+            return Axis(scanned.coordinates(columns, standardize=self.standardize), axis)
+        parameters = _parameters(self)
+        missing = sum(scanned.columns[column].missing for column in columns)
+        if missing and not all(map(callable, parameters)) and self.method != "weighted_mean":
+            raise SdcValueError(
+                f"{missing} cells are missing, and a measure that is an array has no values for "
+                "the columns that are left: use a quantifier, or fill the cells first."
+            )
+        return Aggregated(self.method, parameters, *scanned.bounds(columns))
 
 
-@dataclass(frozen=True)
-class InOrder:
-    """A group of columns that is masked along one order of all records."""
-
-    destinations: Order
-    mask: MaskInOrder
-    blocks: None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A microaggregation that is planned for a frame: what remains is to move and to mask."""
-
-    request: Request
-    scan: Scan
-    groups: tuple[InBlocks | InOrder, ...]
+def blocks_of(frame: Frame, spec: Microaggregation) -> Blocks:
+    """Plan the blocks of one set of columns, for a method that needs them."""
+    if len(spec.columns) > 1:
+        raise SdcValueError(
+            f"blocks are made of one set of columns, received {len(spec.columns)}: call this once "
+            "for each."
+        )
+    spec.check(frame)
+    (step,) = spec.plan(frame)
+    assert step.blocks is not None
+    return step.blocks
 
 
-def plan(frame: Frame, request: Request) -> Plan:
-    """Scan a frame and plan its blocks: all passes over the data that come before masking."""
-    scanned, strata = survey(frame, request)
-    groups = [
-        _plan_group(frame, scanned, each, columns, request)
-        for columns, each in zip(request.groups, strata, strict=True)
-    ]
-    return Plan(request, scanned, tuple(groups))
-
-
-def survey(frame: Frame, request: Request) -> tuple[Scan, list[Strata]]:
-    """Scan a frame and see whether it can be masked: one pass over the data."""
-    rules = request.rules()
-    scanned = scan(frame, request.columns, rules)
-    _check_counts(scanned.n, request.k)
-    scanned.check(
-        request.missing,
-        ", or pass missing='separate' to group records by their pattern of missing cells",
+def _own_option(spec: Microaggregation, columns: arguments.ColumnSets) -> dict[str, Any]:
+    """Return the option that belongs to the method alone, checked for every set of columns."""
+    _, takes, default = METHODS[spec.method]
+    for name in _OWN:
+        if getattr(spec, name) is not None and name != takes:
+            users = [user for user, (_, other, _) in METHODS.items() if other == name]
+            raise SdcValueError(
+                f"{name} has no meaning with method={spec.method!r}: leave it out. It belongs to "
+                f"{', '.join(map(repr, users))}."
+            )
+    widest = max(columns, key=len)
+    if spec.method == "optimal" and len(widest) > 1:
+        others = [name for name in METHODS if name != "optimal"]
+        raise SdcValueError(
+            f"method='optimal' masks one column at a time, received a set of {len(widest)}: pass "
+            "columns=[['a'], ['b'], ...], or use a method for several columns: "
+            f"{', '.join(map(repr, others))}."
+        )
+    if takes is None:
+        return {}
+    value = getattr(spec, takes)
+    value = default if value is None else value
+    if value is None:
+        raise SdcValueError(f"method={spec.method!r} needs {takes}=: name it.")
+    if takes == "gain":
+        return {"gain": arguments.number(value, "gain", 0.0)}
+    is_pair = spec.method == "twofold" and isinstance(value, tuple) and len(value) == 2
+    pair = (value if is_pair else (value, value)) if spec.method == "twofold" else (value,)
+    for each in columns:
+        # Weights and measures that do not fit are refused here, before any data is read.
+        aggregate(spec.method, np.zeros((1, len(each))), pair)
+    kept = tuple(
+        each if callable(each) else tuple(np.asarray(each, float).tolist()) for each in pair
     )
-    strata = scanned.strata(rules)
-    for each in strata:
-        _check_strata(each, request.k)
-    return scanned, strata
+    return {takes: kept if spec.method == "twofold" else kept[0]}
 
 
-def _plan_group(
-    frame: Frame,
-    scanned: Scan,
-    strata: Strata,
-    columns: tuple[Hashable, ...],
-    request: Request,
-) -> InBlocks | InOrder:
-    coordinates = scanned.coordinates(columns, standardize=request.standardize)
-    grouping: Grouping
-    if METHODS[request.method].ordered:
-        projection = _projection(frame, scanned, columns, request)
-        if request.blocking is None:
-            order = plan_order(frame, columns, strata, projection, scanned)
-            return InOrder(order, MaskInOrder(request.k, coordinates, order))
-        grouping = Ordered(request.k, projection)
-    elif request.method == "vmdav":
-        grouping = Vmdav(request.k, *request.parameters)
-    else:
-        grouping = Mdav(request.k)
-    n, d, k = scanned.n, len(columns), request.k
-    linear = METHODS[request.method].ordered
-    largest = max(k, linear_block(d)) if linear else auto_block(n, d, k)
-    placement = place_in_blocks(frame, scanned, strata, columns, coordinates, request, largest)
-    return InBlocks(placement, MaskByCentroids(k, coordinates, grouping))
-
-
-def place_in_blocks(
-    frame: Frame,
-    scanned: Scan,
-    strata: Strata,
-    columns: Sequence[Hashable],
-    coordinates: Coordinates,
-    request: Request,
-    largest: int,
-) -> Placement:
-    """Tell the blocks of records, which are planned unless the request brings them along.
-
-    `largest` is the block size that "auto" stands for.
-    """
-    blocking = request.blocking
-    if isinstance(blocking, Blocks):
-        return place(frame, blocking, scanned, request.k, planned_here=False)
-    max_block = largest if isinstance(request.max_block, str) else request.max_block
-    blocks = plan_blocks(
-        frame,
-        scanned,
-        strata,
-        columns,
-        coordinates,
-        k=request.k,
-        max_block=max_block,
-        method=blocking or WHOLE,
-    )
-    return place(frame, blocks, scanned, request.k, planned_here=True)
-
-
-def _projection(
-    frame: Frame, scanned: Scan, columns: tuple[Hashable, ...], request: Request
-) -> Projection:
-    """Return what records are put in order by. The first principal component takes a pass."""
-    if request.method == "optimal":
-        return Single()
-    if request.method == "zscores":
-        standardized = scanned.coordinates(columns, standardize=True)
-        return Axis(standardized, np.ones(len(columns)))
-    if request.method == "pcp":
-        moments = co_moments(frame, columns)
-        axis = principal_axis(moments, standardize=request.standardize)
-        return Axis(scanned.coordinates(columns, standardize=request.standardize), axis)
-    missing = sum(scanned.columns[column].missing for column in columns)
-    if missing and not all(map(callable, request.parameters)) and request.method != "weighted_mean":
-        raise SdcValueError(
-            f"{missing} cells are missing, and a measure that is an array has no values for the "
-            "columns that are left: use a quantifier, or fill the cells first."
-        )
-    return Aggregated(request.method, request.parameters, *scanned.bounds(columns))
-
-
-def blocks_of(frame: Frame, request: Request) -> Blocks:
-    """Plan the blocks of one group of columns, for a method that needs them."""
-    (group,) = plan(frame, request).groups
-    assert isinstance(group, InBlocks)
-    return group.blocks
-
-
-def spool_masked(frame: Frame, planned: Plan, directories: Sequence[Path]) -> list[Delayed]:
-    """Mask every group of columns and spool the values into a directory each."""
-    spools: list[Delayed] = []
-    for group, directory in zip(planned.groups, directories, strict=True):
-        after = spools[-1] if spools else None
-        spools.append(there_and_spool(frame, group.destinations, group.mask, directory, after))
-    return spools
-
-
-def microaggregate(frame: Frame, request: Request) -> Frame:
-    """Plan, and return the masked frame: lazily if the frame is a Dask frame."""
-    groups = plan(frame, request).groups
-    if not request.keep_order and isinstance(groups[0], InBlocks):
-        return there(frame, groups[0].destinations, groups[0].mask)
-    homes: list[Home] = []
-    for group in groups:
-        after = homes[-1].done if homes else None
-        homes.append(there_and_back(frame, group.destinations, group.mask, after))
-    return put_back(frame, homes, [group.destinations for group in groups])
-
-
-def _check_counts(n: int, k: int) -> None:
-    if n == 0:
-        raise SdcValueError("the frame has no records: there is nothing to mask.")
-    if n < k:
-        raise SdcValueError(
-            f"the frame has {n} records, fewer than k={k}: no group of k can be formed. "
-            "Use a smaller k or more records."
-        )
-
-
-def _check_strata(strata: Strata, k: int) -> None:
-    small = int((strata.counts < k).sum())
-    if small:
-        what = "values of `by` or patterns of missing cells"
-        raise SdcValueError(
-            f"{small} of {len(strata)} strata ({what}) have fewer than k={k} records, the "
-            f"smallest {strata.counts.min()}. Merge rare values, drop those records, or use a "
-            "smaller k."
-        )
+def _parameters(spec: Microaggregation) -> tuple[Any, ...]:
+    """Return the weights or measures of an aggregation function."""
+    takes = METHODS[spec.method][1]
+    if takes is None or spec.method not in AGGREGATIONS:
+        return ()
+    value = getattr(spec, takes)
+    return value if spec.method == "twofold" else (value,)

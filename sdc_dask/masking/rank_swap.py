@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,22 +16,15 @@ from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
 from sdc_dask.engine.columns import check_numeric, same_array, to_float
-from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.exchange import Exchange, Swaps, count_present, lay_out
+from sdc_dask.engine.frames import Frame, meta_of
 from sdc_dask.engine.masks import BlockMask
 from sdc_dask.engine.placement import place
-from sdc_dask.engine.ranks import (
-    RankOrder,
-    RankPiece,
-    Swaps,
-    count_present,
-    plan_ranks,
-    put_swapped,
-    swap_column,
-)
-from sdc_dask.engine.route import Home, put_back, there_and_back
 from sdc_dask.engine.scan import scan
+from sdc_dask.engine.sort import Piece, Present, plan_order
 from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.swaps import (
@@ -42,6 +35,7 @@ from sdc_dask.kernels.swaps import (
     share_of,
     window_of,
 )
+from sdc_dask.masking.spec import Spec, option
 
 METHODS = ("standard", "distribution", "buckets")
 LARGEST_BLOCK = 1_000  # what max_block="auto" stands for, unless p needs more
@@ -73,109 +67,185 @@ class SwapRule:
         return WindowSwaps(n, max(least, window_of(n, self.p)), rng)
 
 
-@dataclass(frozen=True)
-class SwapRequest:
-    """The arguments of a rank swapping, checked before any data is read."""
+@dataclass(frozen=True, repr=False)
+class RankSwap(Spec):
+    """Swap values between records of similar rank, every column on its own.
 
-    columns: tuple[Hashable, ...]
-    rule: SwapRule
-    blocking: str | Blocks | None
-    max_block: int | str
-    by: tuple[Hashable, ...]
-    missing: str
-    top: float
-    bottom: float
+    Parameters
+    ----------
+    columns : list
+        Columns whose values have an order: numbers, dates, texts, ordered categories.
+    p : float
+        Percentage of the records, above 0 and up to 100: how far values go. Of the methods
+        "standard" and "distribution".
+    method : {"standard", "distribution", "buckets"}, default "standard"
+        The ranks are visited in ascending order, and each that has no partner yet is given one
+        that has none either, so that every value moves once:
 
+        - "standard": from the next p percent of the ranks, all alike. No value goes farther.
+        - "distribution": at a distance that is normally distributed, with mean and deviation p/2
+          percent of the ranks. A distance beyond an end is reflected there, and a rank that has a
+          partner makes room to the nearest that has none. Every distance occurs.
+        - "buckets": from one of `buckets` ranges of ranks: the own one with the probability 1/2,
+          the next with 1/4, and so on, and any rank of it that is above, all alike.
 
-def rank_swap_request(
-    frame: Frame,
-    columns: Any,
-    p: Any,
-    *,
-    method: Any,
-    buckets: Any,
-    blocking: Any,
-    max_block: Any,
-    by: Any,
-    missing: Any,
-    top: Any,
-    bottom: Any,
-    random_state: Any,
-) -> SwapRequest:
-    """Check the arguments of a rank swapping against the frame's columns and dtypes."""
-    meta = arguments.unique_columns(frame)
-    names = arguments.single_columns(meta, columns)
-    strata = arguments.strata_columns(frame, by, (names,))
-    arguments.one_of(method, "method", METHODS)
-    arguments.one_of(missing, "missing", ["keep", "error"])
-    if method == "buckets":
-        if p is not None:
+        If the number of ranks is odd, the lowest value and two others go round. (With a window of
+        a single rank that is impossible, and the highest value stays.)
+    buckets : int
+        Number of buckets, of the method "buckets" alone.
+    blocking : {None, "tree", "univariate"} or Blocks, default None
+        By default ranks are those of all records. With blocks, which must be of numeric columns,
+        ranks and percentages are those of each block: values go to records that are similar in
+        all columns, which keeps the relations between columns much better.
+    max_block : int or "auto", default "auto"
+        L: a block with more records is split. "auto" is 1,000, or ten times the smallest block
+        that p allows.
+    by : name or list of names, optional
+        Strata: columns whose values swaps never cross.
+    missing : {"keep", "error"}, default "keep"
+        "keep" leaves missing cells where they are; "error" names the columns that have some.
+    top, bottom : float, optional
+        Percentages of the ranks whose values are replaced by their mean before the swap (rounded
+        in columns of integers). Without, the largest value of all is still released, at another
+        record, and may be known to everybody as that of one person.
+
+    Examples
+    --------
+    >>> from sdc_dask import RankSwap
+    >>> spec = RankSwap(["rent"], p=5)
+    >>> spec
+    RankSwap(columns=['rent'], p=5.0)
+    >>> spec.moves, spec.promise is None
+    (True, True)
+    """
+
+    kind: ClassVar[str] = "rank_swap"
+    draws: ClassVar[bool] = True
+    keeps_dtypes: ClassVar[bool] = True
+
+    columns: Any
+    p: float | None = option(None, "percentage of the records: how far values go")
+    _: KW_ONLY
+    method: str = option("standard", f"how partners are drawn: {', '.join(METHODS)}")
+    buckets: int | None = option(None, "of buckets: their number")
+    blocking: str | Blocks | None = option(None, "tree, univariate or none")
+    max_block: int | str = option("auto", "largest block of records")
+    by: Any = option(None, "columns whose values swaps never cross")
+    missing: str = option("keep", "keep, or error")
+    top: float | None = option(None, "percentage of the largest values that become their mean")
+    bottom: float | None = option(None, "percentage of the smallest values that become their mean")
+
+    def __post_init__(self) -> None:
+        columns = arguments.column_list(self.columns)
+        kept: dict[str, Any] = {"columns": columns}
+        kept["by"] = arguments.strata_columns(self.by, columns)
+        arguments.one_of(self.method, "method", METHODS)
+        arguments.one_of(self.missing, "missing", ["keep", "error"])
+        kept["max_block"] = arguments.block_size(self.max_block, 2)
+        kept |= self._checked_reach() | self._checked_extremes()
+        if isinstance(self.blocking, Blocks):
+            self._check_reuse(self.blocking, columns, kept["by"])
+        else:
+            arguments.one_of(self.blocking, "blocking", [*BLOCKINGS, None])
+            if self.blocking is None:
+                arguments.no_block_size(kept["max_block"])
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    def _checked_reach(self) -> dict[str, Any]:
+        if self.method == "buckets":
+            if self.p is not None:
+                raise SdcValueError(
+                    "p has no meaning with method='buckets': leave it out, name buckets=."
+                )
+            if self.buckets is None:
+                raise SdcValueError(
+                    "method='buckets' needs buckets=, the number of buckets: name it."
+                )
+            return {"buckets": arguments.whole_number(self.buckets, "buckets", 1)}
+        if self.buckets is not None:
             raise SdcValueError(
-                "p has no meaning with method='buckets': leave it out, name buckets=."
+                f"buckets has no meaning with method={self.method!r}: leave it out."
             )
-        if buckets is None:
-            raise SdcValueError("method='buckets' needs buckets=, the number of buckets: name it.")
-        buckets = arguments.whole_number(buckets, "buckets", 1)
-    else:
-        if buckets is not None:
-            raise SdcValueError(f"buckets has no meaning with method={method!r}: leave it out.")
-        if p is None:
-            raise SdcValueError(f"method={method!r} needs p=, a percentage of the ranks: name it.")
-        p = arguments.percentage(p, "p")
-    top, bottom = (
-        0.0 if share is None else arguments.percentage(share, name)
-        for share, name in ((top, "top"), (bottom, "bottom"))
-    )
-    if top + bottom > 100:
-        raise SdcValueError(
-            f"top and bottom must not exceed 100 percent together, received {top + bottom:g}."
-        )
-    if blocking is None:
-        check_sortable(meta, names)
-        if max_block != "auto":
+        if self.p is None:
             raise SdcValueError(
-                "max_block has no meaning without blocks: leave it out, or name a blocking."
+                f"method={self.method!r} needs p=, a percentage of the ranks: name it."
             )
-        if top or bottom:
-            check_numeric(meta, names, ", as top and bottom need")
-    else:
-        check_numeric(meta, names, ", as blocks need")
-        if top or bottom:
+        return {"p": arguments.percentage(self.p, "p")}
+
+    def _checked_extremes(self) -> dict[str, Any]:
+        given = {"top": self.top, "bottom": self.bottom}
+        shares = {
+            name: arguments.percentage(share, name)
+            for name, share in given.items()
+            if share is not None
+        }
+        if sum(shares.values()) > 100:
+            raise SdcValueError(
+                "top and bottom must not exceed 100 percent together, received "
+                f"{sum(shares.values()):g}."
+            )
+        if shares and self.blocking is not None:
             raise SdcValueError(
                 "top and bottom are shares of all ranks, and blocks have ranks of their own: use "
                 "blocking=None."
             )
-        if not isinstance(blocking, Blocks):
-            arguments.one_of(blocking, "blocking", [*BLOCKINGS, None])
-    if isinstance(blocking, Blocks):
-        if max_block != "auto":
+        return shares
+
+    def _check_reuse(
+        self, blocks: Blocks, columns: tuple[Hashable, ...], by: tuple[Hashable, ...]
+    ) -> None:
+        if self.max_block != "auto":
             raise SdcValueError("max_block has no meaning with blocks that are made: leave it out.")
-        _check_blocks(meta, blocking, names, strata)
-    size = arguments.block_size(max_block, 2)
-    rule = SwapRule(method, p, buckets, arguments.entropy(random_state))
-    return SwapRequest(names, rule, blocking, size, strata, missing, top, bottom)
+        if blocks.columns != columns:
+            raise SdcValueError(
+                "blocking= has blocks of other columns: pass the columns that the blocks were made "
+                "of, in that order."
+            )
+        if blocks.strata.rule != StrataRule(by):
+            raise SdcValueError(
+                "`by` must be that which the blocks were made with, and missing cells must not be "
+                "separate in them: make the blocks again."
+            )
 
+    @property
+    def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
+        """Every column on its own, unless they have blocks in common."""
+        return (self.columns,) if self.in_blocks else tuple((each,) for each in self.columns)
 
-def _check_blocks(
-    meta: pd.DataFrame, blocks: Blocks, names: tuple[Hashable, ...], by: tuple[Hashable, ...]
-) -> None:
-    if blocks.columns != names:
-        raise SdcValueError(
-            "blocking= has blocks of other columns: pass the columns that the blocks were made of, "
-            "in that order."
-        )
-    if blocks.strata.rule != StrataRule(by):
-        raise SdcValueError(
-            "`by` must be that which the blocks were made with, and missing cells must not be "
-            "separate in them: make the blocks again."
-        )
+    @property
+    def moves(self) -> bool:
+        """Whether every column keeps its values: all of them, unless extremes are averaged."""
+        return self.top is None and self.bottom is None
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether ranks are those of blocks."""
+        return self.blocking is not None
 
-def rank_swap(frame: Frame, request: SwapRequest) -> Frame:
-    """Plan, and return the swapped frame: lazily if the frame is a Dask frame."""
-    if request.blocking is None:
-        return _swap_all(frame, request)
-    return _swap_in_blocks(frame, request)
+    def describe(self) -> str:
+        """Return a few words for people."""
+        reach = f"p = {self.p:g} %" if self.p is not None else f"{self.buckets:,} buckets"
+        return f"rank swapping, {self.method}, {reach}"
+
+    def check(self, frame: Frame) -> None:
+        """Raise an error unless a frame has the columns, and their values have an order."""
+        meta = arguments.unique_columns(frame)
+        arguments.existing(meta, self.columns, "columns")
+        arguments.check_strata_columns(meta, self.by)
+        if self.in_blocks:
+            check_numeric(meta, self.columns, ", as blocks need")
+        elif not self.moves:
+            check_numeric(meta, self.columns, ", as top and bottom need")
+        else:
+            check_sortable(meta, self.columns)
+
+    def plan(self, frame: Frame, entropy: int) -> list[Step]:
+        """Count values and plan the order of every column, or the blocks."""
+        rule = SwapRule(self.method, self.p, self.buckets, entropy)
+        if self.in_blocks:
+            return [_plan_blocks(frame, self, rule)]
+        return _plan_ranks(frame, self, rule)
 
 
 # Ranks over all records
@@ -200,13 +270,17 @@ class ColumnSwaps(Swaps):
         """Return the sources of a stratum."""
         return self.rule.sources(int(self.counts[stratum]), _GLOBAL, self.stream, stratum)
 
-    def summarize(
-        self, piece: RankPiece, ranks: NDArray[np.int64]
-    ) -> dict[tuple[int, str], ExactSum]:
+    def summarize(self, piece: Piece, ranks: NDArray[np.int64]) -> dict[tuple[int, str], ExactSum]:
         """Add up the extremes of a piece, by stratum."""
         sums = {}
         for stratum, side, slots in self._extremes(piece, ranks):
             values = to_float(piece.values.iloc[slots].to_frame(), [piece.values.name])[:, 0]
+            infinite = int(np.isinf(values).sum())
+            if infinite:
+                raise SdcValueError(
+                    f"column {piece.values.name!r} has {infinite} infinite values among its "
+                    f"extremes, which have no mean: replace them first, or leave out {side}=."
+                )
             sums[stratum, side] = exact_sum(values)
         return sums
 
@@ -219,7 +293,7 @@ class ColumnSwaps(Swaps):
         return total
 
     def change(
-        self, piece: RankPiece, ranks: NDArray[np.int64], known: dict[tuple[int, str], ExactSum]
+        self, piece: Piece, ranks: NDArray[np.int64], known: dict[tuple[int, str], ExactSum]
     ) -> pd.Series:
         """Replace extremes by their mean; integers by the mean rounded to an integer."""
         values = piece.values
@@ -231,7 +305,7 @@ class ColumnSwaps(Swaps):
             values = pd.Series(array, name=values.name)
         return values
 
-    def _extremes(self, piece: RankPiece, ranks: NDArray[np.int64]) -> list[tuple[int, str, slice]]:
+    def _extremes(self, piece: Piece, ranks: NDArray[np.int64]) -> list[tuple[int, str, slice]]:
         """Return the places of extremes in a piece, by stratum and side."""
         found = []
         for i, stratum in enumerate(piece.strata.tolist()):
@@ -245,24 +319,22 @@ class ColumnSwaps(Swaps):
         return found
 
 
-def _swap_all(frame: Frame, request: SwapRequest) -> Frame:
-    rule = StrataRule(request.by)
-    counted = count_present(frame, request.columns, rule)
+def _plan_ranks(frame: Frame, spec: RankSwap, rule: SwapRule) -> list[Step]:
+    strata_rule = StrataRule(spec.by)
+    counted = count_present(frame, spec.columns, strata_rule)
     if sum(counted.rows) == 0:
         raise SdcValueError("the frame has no records: there is nothing to swap.")
-    if request.missing == "error":
-        _check_missing(request.columns, counted.missing())
-    orders: list[RankOrder] = []
-    homes: list[Home] = []
-    for stream, (column, counts) in enumerate(zip(request.columns, counted.strata, strict=True)):
-        strata = rule.strata(counts)
-        _check_ranks(column, strata, request)
-        order = plan_ranks(frame, column, strata, counted.rows)
-        swaps = ColumnSwaps(request.rule, strata.counts, stream, request.top, request.bottom)
-        orders.append(order)
-        after = homes[-1].done if homes else None
-        homes.append(swap_column(frame, order, swaps, after))
-    return put_swapped(frame, homes, orders)
+    if spec.missing == "error":
+        _check_missing(spec.columns, counted.missing())
+    meta = meta_of(frame)
+    steps = []
+    for stream, (column, counts) in enumerate(zip(spec.columns, counted.strata, strict=True)):
+        strata = strata_rule.strata(counts)
+        _check_ranks(column, strata, spec)
+        order = plan_order(frame, Present(column, meta[column].dtype), strata, counted.rows)
+        swaps = ColumnSwaps(rule, strata.counts, stream, spec.top or 0.0, spec.bottom or 0.0)
+        steps.append(Step(order, Exchange(order, lay_out(frame, order), swaps), moved=True))
+    return steps
 
 
 def _check_missing(columns: Sequence[Hashable], missing: Sequence[int]) -> None:
@@ -274,7 +346,7 @@ def _check_missing(columns: Sequence[Hashable], missing: Sequence[int]) -> None:
         )
 
 
-def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None:
+def _check_ranks(column: Hashable, strata: Strata, spec: RankSwap) -> None:
     """Refuse strata in which values would stay where they are, or extremes alone."""
     held = strata.counts[strata.counts > 0]
     if not len(held):
@@ -290,8 +362,8 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
         raise SdcValueError(
             f"there is a single value {where.format(alone)}: it cannot be swapped. {what}."
         )
-    p = request.rule.p
-    if request.rule.method == "standard" and p is not None:
+    p = spec.p
+    if spec.method == "standard" and p is not None:
         short = sum(share_of(n, p) < 1 for n in held.tolist())
         if short:
             enough = _round_up(100 / held.min())
@@ -299,13 +371,13 @@ def _check_ranks(column: Hashable, strata: Strata, request: SwapRequest) -> None
                 f"p={p:g} percent of {held.min()} values is less than one rank "
                 f"{where.format(short)}: nothing would be swapped. Use p of at least {enough:g}."
             )
-    buckets = request.rule.buckets
+    buckets = spec.buckets
     if buckets is not None and buckets > held.min():
         raise SdcValueError(
             f"buckets must not exceed the number of values, {held.min()} "
             f"{where.format(int((held < buckets).sum()))}, received {buckets}."
         )
-    for share, name in ((request.top, "top"), (request.bottom, "bottom")):
+    for share, name in ((spec.top, "top"), (spec.bottom, "bottom")):
         few = sum(share_of(n, share) < 2 for n in held.tolist()) if share else 0
         if few:
             raise SdcValueError(
@@ -352,18 +424,18 @@ class SwapBlocks(BlockMask):
         return swapped
 
 
-def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
-    rule = StrataRule(request.by)
-    scanned = scan(frame, request.columns, [rule])
+def _plan_blocks(frame: Frame, spec: RankSwap, rule: SwapRule) -> Step:
+    strata_rule = StrataRule(spec.by)
+    scanned = scan(frame, spec.columns, [strata_rule])
     if scanned.n == 0:
         raise SdcValueError("the frame has no records: there is nothing to swap.")
-    scanned.check(request.missing, ", or pass missing='keep' to leave them where they are")
-    (strata,) = scanned.strata([rule])
+    scanned.check(spec.missing, ", or pass missing='keep' to leave them where they are")
+    (strata,) = scanned.strata([strata_rule])
     # So many records that p percent of them is a rank, or that every bucket has one.
-    p, buckets = request.rule.p, request.rule.buckets
+    p, buckets = spec.p, spec.buckets
     smallest = max(2, buckets or 0, math.ceil(100 / p) if p is not None else 0)
-    if isinstance(request.blocking, Blocks):
-        placement = place(frame, request.blocking, scanned, 2, planned_here=False)
+    if isinstance(spec.blocking, Blocks):
+        placement = place(frame, spec.blocking, scanned, 2, planned_here=False)
         fewest = int(placement.block_counts.min())
         if fewest < smallest:
             raise SdcValueError(
@@ -379,24 +451,23 @@ def _swap_in_blocks(frame: Frame, request: SwapRequest) -> Frame:
                 f"what {f'p={p:g}' if p is not None else f'buckets={buckets}'} needs, the smallest "
                 f"{strata.counts.min()}. Merge rare values, or swap more."
             )
-        size = request.max_block
+        size = spec.max_block
         size = max(LARGEST_BLOCK, 10 * smallest) if isinstance(size, str) else size
         if size < smallest:
             raise SdcValueError(
                 f"max_block must be at least {smallest}, so that a block has a partner for every "
                 f"value, received {size}."
             )
-        coordinates = scanned.coordinates(request.columns, standardize=True)
+        coordinates = scanned.coordinates(spec.columns, standardize=True)
         blocks = plan_blocks(
             frame,
             scanned,
             strata,
-            request.columns,
+            spec.columns,
             coordinates,
             k=smallest,
             max_block=size,
-            method=request.blocking or WHOLE,
+            method=spec.blocking or WHOLE,
         )
         placement = place(frame, blocks, scanned, smallest, planned_here=True)
-    swapped = there_and_back(frame, placement, SwapBlocks(request.rule))
-    return put_back(frame, [swapped], [placement], same_dtypes=True)
+    return Step(placement, SwapBlocks(rule), moved=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sdc_dask.engine.frames import Frame, frame_of
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
 
 # Uncompressed size of a piece: a worker holds it, its copy with new values, and what it re-read.
@@ -29,12 +31,35 @@ class Piece:
     row_groups: tuple[int, ...]
     rows: int
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read columns as an Arrow table; all of them by default."""
+    def read(self, columns: Sequence[str] | None = None, *, by: Sequence[str]) -> pa.Table:
+        """Read columns as an Arrow table, in canonical form; all of them by default.
+
+        Zero has no sign, and a number that is none has one pattern of bits: both could mark a
+        record. In the columns of `by`, which are compared, it is a missing cell. Floats within
+        lists and structs stay as they are.
+        """
         with _named_errors(self.path), pq.ParquetFile(self.path) as file:
-            return file.read_row_groups(
+            table = file.read_row_groups(
                 list(self.row_groups), columns=columns, use_threads=False, use_pandas_metadata=False
             )
+        for position, field in enumerate(table.schema):
+            if pa.types.is_floating(field.type):
+                column = _canonical(table.column(position), as_missing=field.name in by)
+                table = table.set_column(position, field, column)
+        return table
+
+    def check_texts(self, table: pa.Table, columns: Sequence[str]) -> None:
+        """Raise ValueError if texts that are compared are not UTF-8."""
+        for name in columns:
+            try:
+                table.column(name).validate(full=True)
+            except pa.ArrowInvalid:
+                # The original text, or a later one, may show a value.
+                raise SdcValueError(
+                    f"column {name!r} of file {self.path!r} holds texts that are not UTF-8 or "
+                    "other invalid values, which cannot be compared: write it anew as valid texts, "
+                    "or as binary, or leave it out."
+                ) from None
 
 
 @dataclass(frozen=True)
@@ -81,21 +106,29 @@ class Source:
         """Columns in which pandas or Dask stored an index that has no name: row numbers."""
         return [name for name in self.schema.names if _UNNAMED_INDEX.fullmatch(name)]
 
-    def frame(self, numbers: Sequence[str], others: Sequence[str]) -> dd.DataFrame:
+    def frame(self, numbers: Sequence[str], others: Sequence[str]) -> Frame:
         """Return a lazy frame of some columns, one partition a piece.
 
         Columns keep their Arrow types, so that integers with missing cells stay integers; of
         categories there are the values.
         """
         meta = to_pandas(self.schema.empty_table(), list(numbers), list(others))
-        return dd.from_map(
-            _read_frame,
-            self.pieces,
-            numbers=list(numbers),
-            others=list(others),
-            meta=meta,
-            enforce_metadata=False,
-        )
+        return frame_of(_read_frame, self.pieces, meta, list(numbers), list(others))
+
+
+def _canonical(column: pa.ChunkedArray, *, as_missing: bool) -> pa.ChunkedArray:
+    """Return floats without negative zeros, with one NaN or none."""
+    column = pc.add(column, pa.scalar(0, column.type))
+    odd = pc.is_nan(column)
+    if pc.any(odd).as_py():
+        one = pa.scalar(None if as_missing else math.nan, column.type)
+        column = pc.if_else(odd, one, column)
+    return column
+
+
+def is_parquet(file: Path) -> bool:
+    """Whether a file's name is that of a parquet file."""
+    return file.suffix in (".parquet", ".parq")
 
 
 def open_source(path: Path) -> Source:
@@ -149,7 +182,7 @@ def _files(directory: Path) -> list[Path]:
                 f"source {str(directory)!r} is partitioned by directories (name=value), whose "
                 "columns are not in the files. Write it without partitioning first."
             )
-        if file.suffix in (".parquet", ".parq"):
+        if is_parquet(file):
             files.append(file)
     return files
 
@@ -184,7 +217,9 @@ def _pieces(file: Path, metadata: pq.FileMetaData) -> list[Piece]:
 
 
 def _read_frame(piece: Piece, numbers: list[str], others: list[str]) -> pd.DataFrame:
-    return to_pandas(piece.read([*numbers, *others]), numbers, others)
+    table = piece.read([*numbers, *others], by=others)
+    piece.check_texts(table, [*numbers, *others])
+    return to_pandas(table, numbers, others)
 
 
 def to_pandas(table: pa.Table, numbers: list[str], others: list[str]) -> pd.DataFrame:

@@ -2,11 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from sdc_dask.engine.trip import Step
+from sdc_dask.masking.spec import Spec
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity
 from sdc_dask.utility.sse import SSE
+
+
+@dataclass(frozen=True)
+class MaskedSet:
+    """What became of columns that were masked together."""
+
+    spec: Spec
+    columns: tuple[str, ...]
+    blocks: int | None  # None if all records were put in order
+    max_block: int | None
+    anonymity: Anonymity | None  # counted on the files if the spec promises k
+
+    @classmethod
+    def of(
+        cls,
+        spec: Spec,
+        columns: Sequence[Hashable],
+        step: Step,
+        anonymity: Anonymity | None,
+    ) -> MaskedSet:
+        """Describe what a step did."""
+        blocks = step.blocks
+        return cls(
+            spec,
+            tuple(map(str, columns)),
+            len(blocks) if blocks else None,
+            blocks.max_block if blocks else None,
+            anonymity,
+        )
+
+    @property
+    def checked(self) -> str:
+        """What was checked on the files, besides rows and untouched columns."""
+        if self.anonymity is not None:
+            return "k"
+        return "values" if self.spec.moves else "rows"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain Python objects; the spec is that of the whole list."""
+        found = {
+            "spec": self.spec.to_dict(),
+            "columns": list(self.columns),
+            "blocks": self.blocks,
+            "max_block": self.max_block,
+            "checked": self.checked,
+        }
+        return found | {"anonymity": self.anonymity and self.anonymity.to_dict()}
+
+    def lines(self) -> list[str]:
+        """Return what a person reads of it."""
+        where = f"{self.blocks:,} blocks (L = {self.max_block:,})" if self.blocks else "no blocks"
+        lines = [
+            f"  masked     {', '.join(self.columns)}",
+            f"    by       {self.spec.describe()}; {where}",
+        ]
+        if self.spec.by:
+            lines.append(f"    within   {', '.join(map(str, self.spec.by))}")
+        if self.anonymity is not None:
+            lines += [
+                f"    groups   {self.anonymity.classes:,}, {self.anonymity.k_mean:.2f} records on "
+                "average",
+                f"    k        {self.anonymity.k_min:,} reached, {self.spec.promise:,} asked for; "
+                "counted on the files",
+            ]
+        elif self.spec.moves:
+            lines.append(
+                "    values   those of the source, at other records; compared on the files. No k "
+                "is promised"
+            )
+        else:
+            lines.append("    rows     as many as in the source. No k is promised")
+        return lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,50 +93,50 @@ class Summary(Result):
     rows: int
     files: int
     size: int  # bytes
-    masked: tuple[tuple[str, ...], ...]  # groups of columns
+    masked: tuple[MaskedSet, ...]
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
-    by: tuple[str, ...]
-    k: int
-    method: str
-    blocks: tuple[int | None, ...]  # by group of columns; None if all records were put in order
-    max_block: tuple[int | None, ...]
-    anonymity: tuple[Anonymity, ...]  # by group of columns, counted on the files
-    joint: Anonymity | None  # in all masked columns, if they are several groups
-    sse: SSE  # between the source and the files
+    joint: Anonymity | None  # in all masked columns, if they are several sets
+    sse: SSE | None  # between the source and the files, of numbers
     seconds: dict[str, float]  # by stage
+
+    @property
+    def anonymity(self) -> tuple[Anonymity, ...]:
+        """Classes of equal records, by set of columns for which k is promised."""
+        return tuple(each.anonymity for each in self.masked if each.anonymity is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects, ready for JSON."""
+        found = {
+            name: getattr(self, name)
+            for name in ("target", "rows", "files", "size", "kept", "dropped", "seconds")
+        }
+        found["masked"] = [each.to_dict() for each in self.masked]
+        found["joint"] = self.joint and asdict(self.joint)
+        found["sse"] = self.sse and asdict(self.sse)
+        return found
 
     def __repr__(self) -> str:
         lines = [
             f"Protected {self.rows:,} rows in {self.files:,} files "
             f"({self.size / 1e6:,.1f} MB): {self.target}"
         ]
-        for group, blocks, size, reached in zip(
-            self.masked, self.blocks, self.max_block, self.anonymity, strict=True
-        ):
-            lines += [
-                f"  masked     {', '.join(group)}",
-                f"    by       {self.method}, "
-                + (f"{blocks:,} blocks (L = {size:,})" if blocks else "in one order, no blocks"),
-                f"    groups   {reached.classes:,}, {reached.k_mean:.2f} records on average",
-                f"    k        {reached.k_min:,} reached, {self.k:,} asked for; counted on the "
-                "files",
-            ]
+        for each in self.masked:
+            lines += each.lines()
         if self.joint:
             lines.append(
-                f"  together   {self.joint.k_mean:.2f} a class, {self.joint.k_min:,} in the "
-                "smallest: k holds in each group, not for all columns together"
+                f"  together   {self.joint.k_mean:.2f} records per class, {self.joint.k_min:,} in "
+                "the smallest: k holds in each set of columns, not for all together"
             )
-        if self.by:
-            lines.append(f"  within     {', '.join(self.by)}")
         if self.kept:
             lines.append(f"  unmasked   {', '.join(self.kept)}")
         if self.dropped:
             lines.append(f"  dropped    {', '.join(self.dropped)}")
-        lines.append(
-            f"  lost       SSE / SST = {100 * self.sse.ratio:.4f} % "
-            f"(SSE {self.sse.sse:,.4f}, SST {self.sse.sst:,.0f})"
-        )
+        if self.sse:
+            lines.append(
+                f"  lost       SSE / SST = {100 * self.sse.ratio:.4f} % "
+                f"(SSE {self.sse.sse:,.4f}, SST {self.sse.sst:,.0f})"
+            )
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
         lines.append(f"  time       {stages}")
         return "\n".join(lines)

@@ -5,66 +5,98 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sdc_dask.engine.classes import partition_classes
-from sdc_dask.engine.columns import narrow, to_float
+from sdc_dask.engine.classes import class_keys, partition_classes
+from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.spool import Spool
-from sdc_dask.engine.strata import comparable
+from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts
+from sdc_dask.kernels.exact import exact_sum
+from sdc_dask.masking.spec import Spec
 from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.utility.sse import Sums, sum_differences
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the protected files look like."""
+    """What the protected files look like, and what is counted on them.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the files.
+    masked : tuple
+        All columns that are masked.
+    numbers : tuple
+        Those of them that are numbers, between which differences are measured.
+    by : tuple
+        All columns within whose values records were masked, kept or not.
+    promised : tuple
+        Sets of columns for which k is promised.
+    together : tuple
+        All masked columns, if they are several sets.
+    moved : tuple
+        Sets of columns, of which the first keeps its values within those of the others.
+    """
 
     schema: pa.Schema
-    groups: tuple[tuple[str, ...], ...]  # columns that are masked together
-    by: tuple[str, ...]  # columns within whose values groups were formed, as far as they are kept
+    masked: tuple[str, ...]
+    numbers: tuple[str, ...]
+    by: tuple[str, ...]
+    promised: tuple[tuple[str, ...], ...]
+    together: tuple[str, ...]
+    moved: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(
-        cls,
-        schema: pa.Schema,
-        groups: Sequence[Sequence[str]],
-        by: Sequence[str],
-        drop: Sequence[str],
-    ) -> Layout:
+    def of(cls, schema: pa.Schema, specs: Sequence[Spec], drop: Sequence[str]) -> Layout:
         """Derive the layout from the schema of the source."""
-        masked = {name for group in groups for name in group}
+        masked = [str(name) for spec in specs for name in spec.masked]
+        means = {str(name) for spec in specs if not spec.keeps_dtypes for name in spec.masked}
         kept = [schema.field(name) for name in schema.names if name not in drop]
         fields = [
-            pa.field(field.name, _masked_type(field.type)) if field.name in masked else _bare(field)
+            pa.field(field.name, _mean_type(field.type)) if field.name in means else _bare(field)
             for field in kept
         ]
-        metadata = _pandas_metadata(schema.metadata, fields, masked)
+        by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
+        left = [name for name in by if name not in drop]
+        sets = [
+            (*map(str, columns), *(name for name in map(str, spec.by) if name in left))
+            for spec in specs
+            if spec.promise is not None
+            for columns in spec.column_sets
+        ]
+        several = sum(len(spec.column_sets) for spec in specs) > 1
+        together = (*masked, *left) if several else ()
         return cls(
-            pa.schema(fields, metadata=metadata),
-            tuple(tuple(group) for group in groups),
-            tuple(name for name in by if name not in drop),
+            pa.schema(fields, metadata=_pandas_metadata(schema.metadata, fields, means)),
+            tuple(masked),
+            tuple(name for name in masked if _is_number(schema.field(name).type)),
+            by,
+            tuple(sets),
+            together,
+            tuple(
+                (str(name), *map(str, spec.by))
+                for spec in specs
+                if spec.moves
+                for name in spec.masked
+            ),
         )
 
     @property
-    def counted(self) -> list[list[str]]:
-        """Sets of columns in which equal records are counted: every group, and all together."""
-        together = [self.masked] if len(self.groups) > 1 else []
-        return [[*columns, *self.by] for columns in [*map(list, self.groups), *together]]
-
-    @property
-    def masked(self) -> list[str]:
-        """All columns that are masked."""
-        return [name for group in self.groups for name in group]
+    def counted(self) -> list[tuple[str, ...]]:
+        """Sets of columns in which classes of equal records are counted."""
+        return [*self.promised, *([self.together] if self.together else [])]
 
 
 @dataclass(frozen=True)
@@ -76,17 +108,29 @@ class File:
     size: int  # bytes
 
 
+# By set of columns: the sum of the keys of its records, in the source and in the files.
+Fingerprints = NDArray[np.uint64]
+
+
 @dataclass(frozen=True)
 class Written:
     """What a piece's file holds, as it was read again."""
 
     file: File
-    differences: Sums  # to the source, by column
+    values: Sums  # of the source, by column of numbers
+    differences: Sums  # to the source
     classes: tuple[ClassCounts, ...]  # by set of columns that are counted
+    moved: Fingerprints  # by set of columns that keep their values
 
 
 def write_piece(
-    piece: Piece, number: int, directory: str, layout: Layout, *spools: Spool
+    piece: Piece,
+    number: int,
+    directory: str,
+    layout: Layout,
+    steps: Sequence[Step],
+    checksums: Sequence[np.uint64],
+    spools: Sequence[Spool],
 ) -> Written:
     """Write one piece with its masked columns, and check the file.
 
@@ -100,11 +144,18 @@ def write_piece(
     directory : str
         Exists.
     layout : Layout
-    *spools : Spool
-        Masked values, by group of columns.
+    steps : sequence of Step
+        That masked the columns.
+    checksums : sequence of uint64
+        Of the piece when the columns of each step left.
+    spools : sequence of Spool
+        Masked values, by step.
     """
-    original = piece.read()
-    masked = [spool.fetch(number, original.num_rows) for spool in spools]
+    original = piece.read(by=layout.by)
+    part = to_pandas(original, list(layout.masked), list(layout.by))
+    masked: dict[Hashable, Any] = {}
+    for step, checksum, spool in zip(steps, checksums, spools, strict=True):
+        masked |= step.restore(part, spool.fetch(number), checksum)
     table = _protect(original, layout, masked)
     name = f"part-{number:06d}.parquet"
     # A task that runs twice never writes into a file that was checked.
@@ -114,21 +165,21 @@ def write_piece(
     pq.write_table(table, path, use_dictionary=texts)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    written = _check(path, name, table, original, layout)
+    written = _check(path, name, table, part, layout)
     os.replace(path, os.path.join(directory, name))
     return written
 
 
-def _protect(original: pa.Table, layout: Layout, masked: Sequence[NDArray[np.float64]]) -> pa.Table:
+def _protect(original: pa.Table, layout: Layout, masked: Mapping[Hashable, Any]) -> pa.Table:
     """Replace masked columns, leave out dropped ones, prune categories."""
-    values: dict[str, NDArray[np.float64]] = {}
-    for array, group in zip(masked, layout.groups, strict=True):
-        values |= {name: array[:, j] for j, name in enumerate(group)}
     arrays = []
     for field in layout.schema:
-        if field.name in values:
-            floats = narrow(values[field.name], field.type.bit_width // 8)
-            arrays.append(pa.array(floats, field.type, from_pandas=True))
+        if field.name in masked:
+            array = pa.array(masked[field.name], from_pandas=True).cast(field.type)
+            if pa.types.is_floating(field.type):
+                # A mean of no value is missing, whatever pandas makes of it.
+                array = pc.if_else(pc.is_nan(array), pa.scalar(None, field.type), array)
+            arrays.append(array)
         elif pa.types.is_dictionary(field.type):
             arrays.append(_prune(original.column(field.name).combine_chunks()))
         else:
@@ -151,7 +202,7 @@ def _prune(column: pa.Array) -> pa.Array:
     )
 
 
-def _check(path: str, name: str, meant: pa.Table, original: pa.Table, layout: Layout) -> Written:
+def _check(path: str, name: str, meant: pa.Table, before: pd.DataFrame, layout: Layout) -> Written:
     """Read a file again; raise RuntimeError unless it holds what was meant."""
     with pq.ParquetFile(path) as file:
         found = file.read(use_threads=False)
@@ -162,32 +213,59 @@ def _check(path: str, name: str, meant: pa.Table, original: pa.Table, layout: La
             raise SdcRuntimeError(
                 f"column {column!r} of file {name!r} was not read back as written."
             )
-    masked = layout.masked
-    frame = to_pandas(found, masked, list(layout.by))
-    for column in layout.by:
-        frame[column] = comparable(frame[column])
-    before = to_pandas(original, masked, [])
+    kept = [column for column in layout.by if column in found.column_names]
+    after = to_pandas(found, list(layout.masked), kept)
+    numbers = list(layout.numbers)
+    old, new = to_float(before, numbers), to_float(after, numbers)
     return Written(
         File(name, found.num_rows, os.path.getsize(path)),
-        sum_differences(to_float(before, masked), to_float(frame, masked), masked),
-        tuple(partition_classes(frame, columns) for columns in layout.counted),
+        {each: exact_sum(old[~np.isnan(old[:, j]), j]) for j, each in enumerate(numbers)},
+        sum_differences(old, new, numbers),
+        tuple(partition_classes(after, columns) for columns in layout.counted),
+        np.array(
+            [_fingerprint(before, columns, after, kept) for columns in layout.moved], np.uint64
+        ).reshape(-1, 2, 2),
     )
+
+
+def _fingerprint(
+    before: pd.DataFrame, columns: Sequence[str], after: pd.DataFrame, kept: Sequence[str]
+) -> list[NDArray[np.uint64]]:
+    """Return sums of keys of a column's values, in the source and as they were read again.
+
+    They are equal if and only if the values are, whatever their order, except for a chance of
+    2**-128. Strata that are dropped are those of the source in both.
+    """
+    column, *by = columns
+    sums = []
+    for frame in (before, after):
+        cells = pd.concat(
+            [frame[[column]], *((frame if each in kept else before)[[each]] for each in by)], axis=1
+        )
+        sums.append(np.array([keys.sum(dtype=np.uint64) for keys in class_keys(cells, columns)]))
+    return sums
 
 
 def _same(found: pa.ChunkedArray, meant: pa.ChunkedArray) -> bool:
     """Whether two columns are equal, with every NaN equal to itself."""
     if pa.types.is_dictionary(meant.type):
         found, meant = found.cast(meant.type.value_type), meant.cast(meant.type.value_type)
-    if found.equals(meant):
+    if found.equals(meant) and not pa.types.is_floating(meant.type):
         return True
     if pa.types.is_floating(meant.type):
-        nan = pc.is_nan(meant)
-        return pc.is_nan(found).equals(nan) and _zeroed(found, nan).equals(_zeroed(meant, nan))
+        # By their bits: zeros with a sign are equal, and numbers that are none are not.
+        nulls = meant.is_null()
+        return found.is_null().equals(nulls) and np.array_equal(_bits(found), _bits(meant))
     return _has_floats(meant.type) and repr(found.to_pylist()) == repr(meant.to_pylist())
 
 
-def _zeroed(column: pa.ChunkedArray, where: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(where, pa.scalar(0, column.type), column)
+def _bits(column: pa.ChunkedArray) -> NDArray[np.unsignedinteger]:
+    floats = column.fill_null(pa.scalar(0, column.type)).to_numpy()
+    return floats.view(f"u{floats.dtype.itemsize}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
 
 
 def _has_floats(kind: pa.DataType) -> bool:
@@ -221,8 +299,8 @@ def _has_inner_categories(kind: pa.DataType) -> bool:
     return any(pa.types.is_dictionary(each) or _has_inner_categories(each) for each in children)
 
 
-def _masked_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of centroids: floats keep theirs, integers become 64-bit floats."""
+def _mean_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of centroids: floats keep theirs, integers become 64-bit ones."""
     return kind if pa.types.is_floating(kind) else pa.float64()
 
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sdc_dask.engine.blocks import parts_of, plan_blocks
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Calls, map_partitions
+from sdc_dask.engine.masks import routed_frame
 from sdc_dask.engine.pairs import pair_parts
 from sdc_dask.engine.placement import Placement, place
-from sdc_dask.engine.route import routed_frame
 from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.space import Space
 from sdc_dask.errors import SdcRuntimeError

@@ -1,0 +1,101 @@
+"""Where the records of a frame go to be masked, and how they come back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.columns import masked_array, masked_dtype, same_array, to_float
+from sdc_dask.engine.row_ids import RowIds
+from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.checksum import checksum
+
+# What travels beside a key: the numbers of several columns, or one column of any dtype.
+Values: TypeAlias = Any  # ndarray of float64, shape (n, d), or Series
+
+
+class Destinations(ABC):
+    """Tells where the values of some columns go, and takes them back into their rows.
+
+    Attributes
+    ----------
+    columns : tuple
+        Columns that travel.
+    by : tuple
+        Columns of the user that define strata.
+    row_ids : RowIds
+        Numbers what travels.
+    """
+
+    columns: Any
+    by: Any
+    row_ids: RowIds
+
+    @abstractmethod
+    def depart(self, part: pd.DataFrame, number: int) -> tuple[NDArray[np.int64], Values]:
+        """Return the keys, place and row id in one integer, and values that a partition sends."""
+
+    @abstractmethod
+    def divisions(self, n_partitions: int) -> list[int]:
+        """Return the first key of every partition to come, and one beyond the last."""
+
+    def needed(self) -> list[Hashable]:
+        """Return the columns that tell the place of a record."""
+        return list(dict.fromkeys([*self.columns, *self.by]))
+
+    def checksum(self, part: pd.DataFrame) -> np.uint64:
+        """Return a checksum of the values, and their order, that decide where rows go."""
+        return checksum_of(part, self.columns, self.by)
+
+    def restore(self, part: pd.DataFrame, back: pd.DataFrame, *, moved: bool) -> list[Any]:
+        """Return the new arrays of the columns.
+
+        Parameters
+        ----------
+        part : DataFrame
+            The partition that they left from.
+        back : DataFrame
+            What came back, indexed by position: float64 columns.
+        moved : bool
+            Whether values only changed places, so that columns keep their dtypes.
+        """
+        check_positions(back, np.arange(len(part)))
+        return arrays_of(part, self.columns, back.to_numpy(), moved=moved)
+
+
+def arrays_of(
+    part: pd.DataFrame, columns: Sequence[Hashable], values: NDArray[np.float64], *, moved: bool
+) -> list[Any]:
+    """Return numbers as arrays of the dtypes that masked columns have."""
+    make = same_array if moved else _mean_array
+    return [make(values[:, j], part[column].dtype) for j, column in enumerate(columns)]
+
+
+def _mean_array(values: NDArray[np.float64], dtype: object) -> Any:
+    return masked_array(values, masked_dtype(dtype))
+
+
+def check_positions(back: pd.DataFrame, expected: NDArray[np.int64]) -> None:
+    """Raise RuntimeError unless just those rows came back that left."""
+    if not np.array_equal(back.index.to_numpy(), expected):
+        raise SdcRuntimeError(
+            f"{len(back)} masked values came back for {len(expected)}: rows were lost or doubled "
+            f"on their way to where they are masked and back. {NOT_THE_SAME}"
+        )
+
+
+def checksum_of(
+    part: pd.DataFrame, numbers: Sequence[Hashable], others: Sequence[Hashable]
+) -> np.uint64:
+    """Return a checksum of numbers and of other columns, and of the order of their rows."""
+    cells = [to_float(part, numbers).view(np.uint64)]
+    if others:
+        hashed = pd.util.hash_pandas_object(part[list(others)], index=False)
+        cells.append(hashed.to_numpy(np.uint64)[:, None])
+    return checksum(np.ascontiguousarray(np.hstack(cells)))

@@ -1,0 +1,235 @@
+"""Values go from place to place in the order of their column.
+
+The values of a column are put in order, so that each has a rank in its stratum. Which rank gets
+the value of which is decided by numbers alone; then the row of the one travels to the value of the
+other, and both go home.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.frames import Calls, Frame, Task, is_dask, map_reduce
+from sdc_dask.engine.masks import Then
+from sdc_dask.engine.row_ids import RowIds
+from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.engine.sort import Order, Piece, arrange, is_present
+from sdc_dask.engine.strata import StrataRule, merge_counts
+from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.swaps import Sources
+
+
+@dataclass(frozen=True)
+class PresentCounts:
+    """Rows by partition, and of every column the present values by stratum."""
+
+    rows: tuple[int, ...]
+    strata: tuple[pd.DataFrame, ...]
+
+    def missing(self) -> list[int]:
+        """Return the number of missing cells by column."""
+        return [sum(self.rows) - int(counts["count"].sum()) for counts in self.strata]
+
+
+def count_present(frame: Frame, columns: Sequence[Hashable], rule: StrataRule) -> PresentCounts:
+    """Count present values, in one pass over the data."""
+    needed = list(dict.fromkeys([*columns, *rule.by]))
+    return map_reduce(frame[needed], _count, _merge_counts, list(columns), rule)
+
+
+def _count(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], rule: StrataRule
+) -> PresentCounts:
+    counts = tuple(rule.count(part[is_present(part[column])]) for column in columns)
+    return PresentCounts((len(part),), counts)
+
+
+def _merge_counts(parts: list[PresentCounts]) -> PresentCounts:
+    return PresentCounts(
+        tuple(rows for part in parts for rows in part.rows),
+        tuple(
+            merge_counts(list(counts))
+            for counts in zip(*(part.strata for part in parts), strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the pieces of an order begin.
+
+    Attributes
+    ----------
+    positions : ndarray of int64
+        The place of each piece's first value in the whole order, and the number of all values.
+    ranks : list of ndarray of int64
+        The rank of each piece's first value in each of its strata.
+    """
+
+    positions: NDArray[np.int64]
+    ranks: list[NDArray[np.int64]]
+
+
+def lay_out(frame: Frame, order: Order) -> Layout:
+    """Count where the pieces of an order begin, in one pass over the data.
+
+    So a piece is sorted, asked for and dropped, and only its values wait for the rows that get
+    them.
+    """
+    counts = map_reduce(frame[order.needed()], _count_buckets, _add, order)
+    strata = order.splitters.stratum_of(np.arange(len(counts)))
+    # At once, all buckets come to one piece.
+    ranges = order.splitters.ranges if is_dask(frame) else [0, len(counts)]
+    positions, ranks = [0], []
+    seen = np.zeros(len(order.strata), np.int64)
+    for begin, end in itertools.pairwise(ranges):
+        held = begin + np.flatnonzero(counts[begin:end])
+        ranks.append(seen[strata[held]])
+        seen[strata[held]] += counts[held]
+        positions.append(positions[-1] + int(counts[held].sum()))
+    if not np.array_equal(seen, order.strata.counts):
+        raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+    return Layout(np.array(positions), ranks)
+
+
+def _count_buckets(part: pd.DataFrame, number: int, order: Order) -> NDArray[np.int64]:
+    return np.bincount(order.buckets(part, number), minlength=len(order.splitters))
+
+
+def _add(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(parts, axis=0)
+
+
+class Swaps(ABC):
+    """Makes the sources of strata, and changes values before they are swapped."""
+
+    @abstractmethod
+    def sources(self, stratum: int) -> Sources:
+        """Return the sources of a stratum, from its first rank on."""
+
+    @property
+    @abstractmethod
+    def looks_first(self) -> bool:
+        """Whether values change by what is known of all pieces."""
+
+    @abstractmethod
+    def summarize(self, piece: Piece, ranks: NDArray[np.int64]) -> Any:
+        """Return what is to be known of a piece, given the first rank of each of its strata."""
+
+    @abstractmethod
+    def merge(self, parts: list[Any]) -> Any:
+        """Merge what is known of pieces."""
+
+    @abstractmethod
+    def change(self, piece: Piece, ranks: NDArray[np.int64], known: Any) -> pd.Series:
+        """Return the values of a piece that are swapped: those that they are, or others."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A mask that swaps the values of a column between ranks."""
+
+    order: Order
+    layout: Layout
+    swaps: Swaps
+
+    def run(self, call: Calls, parts: list[Task], row_ids: RowIds, then: Then) -> list[Task]:
+        """Swap values: rows travel to the values that they get."""
+        shared = call.share(self)
+        known = None
+        if self.swaps.looks_first:
+            found = [call(_summarize, shared, part, n) for n, part in enumerate(parts)]
+            known = call(_merge, shared, found)
+        asking, values = [], []
+        state = None
+        for number, part in enumerate(parts):
+            step = call(_swap_piece, shared, part, number, state, known)
+            asking.append(step[0])
+            state = step[1]
+            values.append(step[2])
+        empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
+        asked = call.route(asking, empty, row_ids.first_keys(range(len(parts) + 1)))
+        return [
+            call(_answer, part, each, row_ids, then, number)
+            for number, (part, each) in enumerate(zip(asked, values, strict=True))
+        ]
+
+    def arranged(self, routed: pd.DataFrame, number: int) -> Piece:
+        """Sort a piece, which must be as it was counted."""
+        piece = arrange(routed, self.order)
+        length = self.layout.positions[number + 1] - self.layout.positions[number]
+        if len(piece.rows) != length or len(piece.strata) != len(self.layout.ranks[number]):
+            raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
+        return piece
+
+    def draw(
+        self, piece: Piece, number: int, state: tuple[int, Sources] | None
+    ) -> tuple[NDArray[np.int64], tuple[int, Sources] | None]:
+        """Return the positions whose values a piece gets, and what the next piece goes on with."""
+        positions = np.empty(len(piece.rows), np.int64)
+        for i, stratum in enumerate(piece.strata.tolist()):
+            begin, end = int(piece.bounds[i]), int(piece.bounds[i + 1])
+            rank = int(self.layout.ranks[number][i])
+            if rank == 0:
+                sources = self.swaps.sources(stratum)
+            else:
+                # The piece before ended in this stratum. A task may run twice: what it was given
+                # stays as it was.
+                if state is None or state[0] != stratum:
+                    raise SdcRuntimeError(f"the order of a column has changed. {NOT_THE_SAME}")
+                sources = copy.deepcopy(state[1])
+            first = int(self.layout.positions[number]) + begin - rank  # of the stratum
+            positions[begin:end] = first + sources.draw(end - begin)
+            state = (stratum, sources)
+        return positions, state
+
+
+def _summarize(exchange: Exchange, routed: pd.DataFrame, number: int) -> Any:
+    piece = exchange.arranged(routed, number)
+    return exchange.swaps.summarize(piece, exchange.layout.ranks[number])
+
+
+def _merge(exchange: Exchange, parts: list[Any]) -> Any:
+    return exchange.swaps.merge(parts)
+
+
+def _swap_piece(
+    exchange: Exchange,
+    routed: pd.DataFrame,
+    number: int,
+    state: tuple[int, Sources] | None,
+    known: Any,
+) -> tuple[pd.DataFrame, tuple[int, Sources] | None, pd.Series]:
+    """Sort a piece, send its rows to the values that they get, and keep its values."""
+    piece = exchange.arranged(routed, number)
+    positions, state = exchange.draw(piece, number, state)
+    begins = exchange.layout.positions
+    other = np.searchsorted(begins, positions, side="right") - 1
+    asking = _asking_frame(exchange.order.row_ids.key(other, positions - begins[other]), piece.rows)
+    values = exchange.swaps.change(piece, exchange.layout.ranks[number], known)
+    return asking, state, values
+
+
+def _asking_frame(key: NDArray[np.int64], rows: NDArray[np.int64]) -> pd.DataFrame:
+    return pd.DataFrame({"key": key, "row": rows})
+
+
+def _answer(
+    asked: pd.DataFrame, values: pd.Series, row_ids: RowIds, then: Then, number: int
+) -> Any:
+    """Give the values of a piece to the rows that asked for them."""
+    _, within = row_ids.split(asked.index.to_numpy())
+    if not np.array_equal(within, np.arange(len(values))):
+        raise SdcRuntimeError(
+            f"values were lost or doubled while they were swapped. {NOT_THE_SAME}"
+        )
+    return then(asked["row"].to_numpy(), values, number)

@@ -1,0 +1,287 @@
+"""Columns travel to where they are masked, and back, so that what is masked moves and nothing else.
+
+A routed frame has internal column names only: a key and values, of any dtype. On the way there the
+key is place and row id, on the way back the row id; being unique, it gives rows one order whatever
+came first. Routing is a shuffle by known divisions, which is exact.
+
+A trip ends at home (a frame), in files (a spool), or where the records were masked (block order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.columns import masked_array, masked_dtype, same_array
+from sdc_dask.engine.destinations import Destinations
+from sdc_dask.engine.frames import (
+    Calls,
+    Frame,
+    Task,
+    from_partitions,
+    map_partitions,
+    meta_of,
+    partitions,
+)
+from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted, routed_frame
+from sdc_dask.engine.placement import Placement
+from sdc_dask.engine.row_ids import RowIds
+from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
+from sdc_dask.engine.spool import WriteSpool, gather_spool
+from sdc_dask.errors import SdcRuntimeError
+
+
+@dataclass(frozen=True)
+class Step:
+    """Columns that are masked together: where their records go, and what happens there.
+
+    Attributes
+    ----------
+    destinations : Destinations
+    mask : Mask
+    moved : bool
+        Whether values only change places, so that columns keep their dtypes.
+    """
+
+    destinations: Destinations
+    mask: Mask
+    moved: bool = False
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """The blocks that records go to, if they go to blocks."""
+        there = self.destinations
+        return there.blocks if isinstance(there, Placement) else None
+
+    def restore(
+        self, part: pd.DataFrame, back: pd.DataFrame, checksum: np.uint64
+    ) -> dict[Hashable, Any]:
+        """Return the new arrays of a partition's columns, after a look whether it is the same.
+
+        Parameters
+        ----------
+        part : DataFrame
+            The partition, as it is read now.
+        back : DataFrame
+            What came back, indexed by position.
+        checksum : uint64
+            Of the partition when its rows left.
+        """
+        if self.destinations.checksum(part) != checksum:
+            raise SdcRuntimeError(
+                "a partition has other values, or another order, than when its rows left. "
+                f"{NOT_THE_SAME}"
+            )
+        arrays = self.destinations.restore(part, back, moved=self.moved)
+        return dict(zip(self.destinations.columns, arrays, strict=True))
+
+    def result_meta(self, meta: pd.DataFrame) -> dict[Hashable, Any]:
+        """Return empty columns with the dtypes that the columns will have."""
+        columns = self.destinations.columns
+        dtypes = {name: meta[name].dtype for name in columns}
+        return {
+            name: pd.Series([], dtype=dtype if self.moved else masked_dtype(dtype))
+            for name, dtype in dtypes.items()
+        }
+
+
+@dataclass(frozen=True)
+class Trip:
+    """What has become of the columns of a step."""
+
+    step: Step
+    back: Any  # by partition: what came back; or a spool
+    checksums: list[Task]  # by partition: of what left
+    done: Task  # small, and there when all is masked
+
+
+def masked_values(
+    frame: Frame, step: Step, then: Any, after: Task = None
+) -> tuple[list[Task], list[Task]]:
+    """Send the columns of a step to where they are masked, and do `then` with the new values.
+
+    Parameters
+    ----------
+    frame : pandas or Dask DataFrame
+    step : Step
+        Planned for this frame.
+    then : callable
+        Of row ids, values and the number of a partition.
+    after : task, optional
+        What must be done before records depart: shuffles of several columns at once would need
+        the memory of all. Its graph must come into the same computation by another way.
+
+    Returns
+    -------
+    tuple of list
+        What `then` returned, and the checksums of what left.
+    """
+    call, there = Calls.of(frame), step.destinations
+    shared = call.share(there)
+    left, checksums = [], []
+    for number, part in enumerate(partitions(frame[there.needed()])):
+        # First the checksum: a partition would be kept for it otherwise, to the very end.
+        before = call(_checksum, call.wait_for(after), shared, part)
+        checksums.append(before)
+        left.append(call(_depart, before, part, number, shared))
+    meta = _depart(None, meta_of(frame), NO_PARTITION, there)
+    routed = call.route(left, meta, there.divisions(len(left)))
+    return step.mask.run(call, routed, there.row_ids, then), checksums
+
+
+def travel_home(frame: Frame, step: Step, after: Task = None) -> Trip:
+    """Mask the columns of a step, and bring the values back to where they came from."""
+    call, there = Calls.of(frame), step.destinations
+    masked, checksums = masked_values(frame, step, _leave, after)
+    meta = _depart(None, meta_of(frame), NO_PARTITION, there)
+    routed = call.route(masked, meta, there.row_ids.divisions(len(checksums)))
+    back = [call(_arrive, part, there.row_ids) for part in routed]
+    return Trip(step, back, checksums, _all_done(call, masked))
+
+
+def travel_to_files(frame: Frame, step: Step, directory: str, after: Task = None) -> Trip:
+    """Mask the columns of a step, and spool the values into a directory that all workers reach."""
+    call, row_ids = Calls.of(frame), step.destinations.row_ids
+    masked, checksums = masked_values(frame, step, WriteSpool(directory, row_ids), after)
+    spool = call(gather_spool, masked, row_ids)
+    return Trip(step, spool, checksums, spool)
+
+
+def put_home(frame: Frame, trips: Sequence[Trip]) -> Frame:
+    """Put columns that came back into the frame that they left from; nothing else changes."""
+    call = Calls.of(frame)
+    steps = call.share([trip.step for trip in trips])
+    # Columns wait for each other by name: what they wait for has to be in the graph.
+    done = [trip.done for trip in trips]
+    back = zip(*(trip.back for trip in trips), strict=True)
+    checksums = zip(*(trip.checksums for trip in trips), strict=True)
+    parts = [
+        call(_put, part, steps, list(values), list(sums), done)
+        for part, values, sums in zip(partitions(frame), back, checksums, strict=True)
+    ]
+    meta = meta_of(frame)
+    for trip in trips:
+        meta = _with_columns(meta, trip.step.result_meta(meta))
+    return from_partitions(parts, meta, frame)
+
+
+def stay_in_blocks(frame: Frame, step: Step) -> Frame:
+    """Mask the columns of a step and leave all rows at their blocks: one shuffle.
+
+    Returns
+    -------
+    pandas or Dask DataFrame
+        All columns and the index, in order of block and row.
+    """
+    call, there, mask = Calls.of(frame), step.destinations, step.mask
+    assert isinstance(there, Placement)
+    assert isinstance(mask, BlockMask)
+    result = _with_columns(meta_of(frame), step.result_meta(meta_of(frame)))
+    left = map_partitions([frame], _depart_whole, there)
+    divisions = there.divisions(len(left))
+    meta = _depart_whole(meta_of(frame), NO_PARTITION, there)
+    counts = there.rows_between(divisions) if call.lazy else [int(there.counts.sum())]
+    stayed = [
+        call(_stay, part, there.row_ids, mask, there.columns, result, count, step.moved)
+        for part, count in zip(call.route(left, meta, divisions), counts, strict=True)
+    ]
+    # No divisions: those of the routing are no divisions of the index.
+    return from_partitions(stayed, result, frame, in_place=False)
+
+
+def _checksum(_after: Any, there: Destinations, part: pd.DataFrame) -> np.uint64:
+    return there.checksum(part)
+
+
+def _depart(_after: Any, part: pd.DataFrame, number: int, there: Destinations) -> pd.DataFrame:
+    """Make the routed rows of a partition."""
+    return routed_frame(*there.depart(part, number))
+
+
+def _leave(rows: NDArray[np.int64], values: Any, _number: int) -> pd.DataFrame:
+    return routed_frame(rows, values)
+
+
+def _arrive(routed: pd.DataFrame, row_ids: RowIds) -> pd.DataFrame:
+    """Index what came back by position."""
+    return routed.set_axis(row_ids.position(routed.index.to_numpy()), axis="index")
+
+
+def _all_done(call: Calls, tasks: list[Task]) -> Task:
+    """Return a small task that is done when others are."""
+    return call(_nothing, [call(_nothing, task) for task in tasks])
+
+
+def _nothing(_done: Any) -> None:
+    return None
+
+
+def _put(
+    part: pd.DataFrame,
+    steps: list[Step],
+    values: list[pd.DataFrame],
+    checksums: list[np.uint64],
+    _done: Any,
+) -> pd.DataFrame:
+    result = part
+    for step, back, checksum in zip(steps, values, checksums, strict=True):
+        result = _with_columns(result, step.restore(part, back, checksum))
+    return result
+
+
+def _with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFrame:
+    """Return a frame with new arrays in some columns; all else is as it was."""
+    new = part.copy(deep=False)
+    new.attrs = {}  # may hold anything, and would be written into files
+    for column, values in arrays.items():
+        # A Series says its dtype: texts in a column of objects stay objects.
+        dtype = values.dtype if isinstance(values, pd.Series) else None
+        array = values.array if isinstance(values, pd.Series) else values
+        new[column] = pd.Series(array, index=part.index, dtype=dtype, copy=False)
+    return new
+
+
+def _depart_whole(part: pd.DataFrame, number: int, there: Placement) -> pd.DataFrame:
+    """Make the routed rows of a partition, with all other columns and the index aboard."""
+    routed = _depart(None, part, number, there).set_index(part.index)
+    masked = set(there.columns)
+    for position, column in enumerate(part.columns):
+        if column not in masked:
+            routed[f"c{position}"] = part[column]
+    for level in range(part.index.nlevels):
+        routed[f"i{level}"] = part.index.get_level_values(level)
+    return routed.reset_index(drop=True)
+
+
+def _stay(
+    routed: pd.DataFrame,
+    row_ids: RowIds,
+    mask: BlockMask,
+    columns: tuple[Hashable, ...],
+    meta: pd.DataFrame,
+    count: int,
+    moved: bool,
+) -> pd.DataFrame:
+    """Mask the blocks of a partition that has all columns aboard, and restore their names."""
+    if len(routed) != count:
+        raise SdcRuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {NOT_THE_SAME}")
+    _, values = mask_sorted(routed, row_ids, mask)
+    frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
+    frame.index.names = meta.index.names
+    frame.attrs = {}
+    places = {column: j for j, column in enumerate(columns)}
+    picked = [
+        f"v{places[column]}" if column in places else f"c{position}"
+        for position, column in enumerate(meta.columns)
+    ]
+    frame = frame[picked].set_axis(meta.columns, axis="columns")
+    for j, column in enumerate(columns):
+        array = (same_array if moved else masked_array)(values[:, j], meta[column].dtype)
+        frame[column] = pd.Series(array, index=frame.index, copy=False)
+    return frame

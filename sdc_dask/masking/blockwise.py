@@ -1,0 +1,174 @@
+"""What maskings by blocks have in common: their options, the scan, and the blocks of records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
+
+from sdc_dask import arguments
+from sdc_dask.engine.blocks import METHODS as BLOCKINGS
+from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.columns import check_numeric
+from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.placement import Placement, place
+from sdc_dask.engine.scan import Scan, scan
+from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.errors import SdcValueError
+from sdc_dask.kernels.coordinates import Coordinates
+
+
+class Blockwise(Protocol):
+    """The options of a masking that forms groups of k or so within blocks."""
+
+    @property
+    def columns(self) -> arguments.ColumnSets:
+        """Sets of columns, each masked on its own."""
+
+    @property
+    def k(self) -> int:
+        """Smallest block, and strata."""
+
+    @property
+    def blocking(self) -> str | Blocks | None:
+        """How records are cut into blocks."""
+
+    @property
+    def max_block(self) -> int | str:
+        """L, or "auto"."""
+
+    @property
+    def by(self) -> tuple[Hashable, ...]:
+        """Columns whose values blocks never mix."""
+
+    @property
+    def missing(self) -> str:
+        """Whether missing cells are refused or set records apart."""
+
+
+def check_options(spec: Blockwise, blockings: Sequence[str | None]) -> dict[str, Any]:
+    """Return the options of a spec as they are kept, or raise an error."""
+    k = arguments.whole_number(spec.k, "k", 2)
+    columns = arguments.column_sets(spec.columns)
+    masked = [column for each in columns for column in each]
+    by = arguments.strata_columns(spec.by, masked)
+    arguments.one_of(spec.missing, "missing", ["error", "separate"])
+    max_block = arguments.block_size(spec.max_block, k)
+    if isinstance(spec.blocking, Blocks):
+        _check_reuse(spec.blocking, columns, k, max_block, rules(columns, by, spec.missing)[0])
+    else:
+        arguments.one_of(spec.blocking, "blocking", blockings)
+        if spec.blocking is None:
+            arguments.no_block_size(max_block)
+    return {"k": k, "columns": columns, "by": by, "max_block": max_block}
+
+
+def check_frame(spec: Blockwise, frame: Frame) -> None:
+    """Raise an error unless a frame has the columns, and these are numbers."""
+    meta = arguments.unique_columns(frame)
+    masked = [column for each in spec.columns for column in each]
+    arguments.existing(meta, masked, "columns")
+    check_numeric(meta, masked)
+    arguments.check_strata_columns(meta, spec.by)
+
+
+def rules(
+    columns: arguments.ColumnSets, by: tuple[Hashable, ...], missing: str
+) -> list[StrataRule]:
+    """Return the strata of every set of columns."""
+    return [StrataRule(by, each if missing == "separate" else ()) for each in columns]
+
+
+def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
+    """Scan a frame and see whether it can be masked: one pass over the data."""
+    strata_rules = rules(spec.columns, spec.by, spec.missing)
+    scanned = scan(frame, [name for each in spec.columns for name in each], strata_rules)
+    _check_counts(scanned.n, spec.k)
+    scanned.check(
+        spec.missing,
+        ", or pass missing='separate' to group records by their pattern of missing cells",
+    )
+    strata = scanned.strata(strata_rules)
+    for each in strata:
+        _check_strata(each, spec.k)
+    return scanned, strata
+
+
+def place_in_blocks(
+    frame: Frame,
+    spec: Blockwise,
+    scanned: Scan,
+    strata: Strata,
+    columns: Sequence[Hashable],
+    coordinates: Coordinates,
+    method: str | Blocks | None,
+    largest: int,
+) -> Placement:
+    """Return the blocks of records, which are planned unless they are made already.
+
+    `largest` is the block size that "auto" stands for.
+    """
+    if isinstance(method, Blocks):
+        return place(frame, method, scanned, spec.k, planned_here=False)
+    max_block = largest if isinstance(spec.max_block, str) else spec.max_block
+    blocks = plan_blocks(
+        frame,
+        scanned,
+        strata,
+        columns,
+        coordinates,
+        k=spec.k,
+        max_block=max_block,
+        method=method or WHOLE,
+    )
+    return place(frame, blocks, scanned, spec.k, planned_here=True)
+
+
+def blockings(*others: str) -> list[str | None]:
+    """Return the names of blockings that a masking takes."""
+    return [*others, *BLOCKINGS, None]
+
+
+def _check_reuse(
+    blocks: Blocks,
+    columns: arguments.ColumnSets,
+    k: int,
+    max_block: int | str,
+    rule: StrataRule,
+) -> None:
+    if len(columns) > 1 or columns[0] != blocks.columns:
+        raise SdcValueError(
+            "blocking= has blocks of other columns: pass the columns that the blocks were made "
+            "of, in that order, as one set."
+        )
+    if max_block != "auto":
+        raise SdcValueError("max_block has no meaning with blocks that are made: leave it out.")
+    if k > blocks.k:
+        raise SdcValueError(
+            f"the blocks were made for k={blocks.k}, received k={k}: make them again with this k."
+        )
+    if rule != blocks.strata.rule:
+        raise SdcValueError(
+            "`by` and `missing` must be those that the blocks were made with: pass the same, or "
+            "make the blocks again."
+        )
+
+
+def _check_counts(n: int, k: int) -> None:
+    if n == 0:
+        raise SdcValueError("the frame has no records: there is nothing to mask.")
+    if n < k:
+        raise SdcValueError(
+            f"the frame has {n} records, fewer than k={k}: no group of k can be formed. "
+            "Use a smaller k or more records."
+        )
+
+
+def _check_strata(strata: Strata, k: int) -> None:
+    small = int((strata.counts < k).sum())
+    if small:
+        what = "values of `by` or patterns of missing cells"
+        raise SdcValueError(
+            f"{small} of {len(strata)} strata ({what}) have fewer than k={k} records, the "
+            f"smallest {strata.counts.min()}. Merge rare values, drop those records, or use a "
+            "smaller k."
+        )

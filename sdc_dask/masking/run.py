@@ -1,0 +1,149 @@
+"""The road of every masking: specs are checked, planned, and their steps gone through in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sdc_dask import arguments
+from sdc_dask.engine.frames import Frame, Task
+from sdc_dask.engine.trip import (
+    Step,
+    Trip,
+    put_home,
+    stay_in_blocks,
+    travel_home,
+    travel_to_files,
+)
+from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.masking.spec import Spec
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A spec and the steps that mask a frame by it: what remains is to move and to mask."""
+
+    spec: Spec
+    steps: list[Step]
+
+
+def spec_list(specs: Any) -> list[Spec]:
+    """Return one spec or several as a list; no column is masked twice.
+
+    Raises
+    ------
+    TypeError
+        If something else is among them.
+    ValueError
+        If two specs mask a column, or one masks a column within whose values another groups.
+    """
+    found = [specs] if isinstance(specs, Spec) else specs
+    if not isinstance(found, (list, tuple)) or not all(isinstance(each, Spec) for each in found):
+        raise SdcTypeError(
+            "what masks must be a spec, such as sdc_dask.Microaggregation(['income', 'age'], k=5), "
+            f"or a list of specs, received {_kinds(found)}."
+        )
+    if not found:
+        raise SdcValueError("the list of specs is empty: name one at least.")
+    masked: set[Hashable] = set()
+    for spec in found:
+        twice = [column for column in spec.masked if column in masked]
+        if twice:
+            raise SdcValueError(
+                f"columns are masked by more than one spec: {arguments.listed(twice)}. All specs "
+                "mask the frame as it is, one after the other: mask what the first returns, or "
+                "name each column once."
+            )
+        masked.update(spec.masked)
+    for spec in found:
+        both = [name for name in spec.by if name in masked]
+        if both:
+            raise SdcValueError(
+                f"by names columns that another spec masks: {arguments.listed(both)}. Strata are "
+                "told by values that are released as they are."
+            )
+    return list(found)
+
+
+def _kinds(found: Any) -> str:
+    if isinstance(found, (list, tuple)):
+        kinds = dict.fromkeys(type(each).__name__ for each in found if not isinstance(each, Spec))
+        return f"a list with {', '.join(kinds)}"
+    return type(found).__name__
+
+
+def plan(frame: Frame, specs: Sequence[Spec], random_state: Any = None) -> list[Planned]:
+    """Check specs against a frame, and plan their steps: all passes that come before masking."""
+    for spec in specs:
+        spec.check(frame)
+    drawing = [spec for spec in specs if spec.draws]
+    if random_state is not None and not drawing:
+        raise SdcValueError(
+            "random_state has no meaning here: chance has no part in this masking. Leave it out."
+        )
+    entropy = arguments.entropy(random_state)
+    return [
+        Planned(spec, spec.plan(frame, _entropy_of(entropy, drawing, spec) if spec.draws else 0))
+        for spec in specs
+    ]
+
+
+def _entropy_of(entropy: int, drawing: list[Spec], spec: Spec) -> int:
+    """Return what a spec draws from: no two of a list draw from the same."""
+    position = next(i for i, each in enumerate(drawing) if each is spec)
+    if position == 0:
+        return entropy
+    words = np.random.SeedSequence(entropy, spawn_key=(position,)).generate_state(4)
+    return int.from_bytes(words.tobytes(), "little")
+
+
+def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any = None) -> Frame:
+    """Plan, and return the masked frame: lazily if the frame is a Dask frame."""
+    listed = spec_list(specs)
+    keep_order = arguments.flag(keep_order, "keep_order")
+    if not keep_order:
+        _check_blocks(listed)
+    steps = [step for planned in plan(frame, listed, random_state) for step in planned.steps]
+    if not keep_order:
+        (step,) = steps
+        return stay_in_blocks(frame, step)
+    return put_home(frame, _go(frame, steps, travel_home))
+
+
+def spool(frame: Frame, planned: Sequence[Planned], directories: Sequence[str]) -> list[Trip]:
+    """Mask a frame by specs that are planned, and spool the values of each step to a directory."""
+    steps = [step for each in planned for step in each.steps]
+    folders = iter(directories)
+
+    def travel(frame: Frame, step: Step, after: Task) -> Trip:
+        return travel_to_files(frame, step, next(folders), after)
+
+    return _go(frame, steps, travel)
+
+
+def _go(
+    frame: Frame, steps: Sequence[Step], travel: Callable[[Frame, Step, Task], Trip]
+) -> list[Trip]:
+    """Go through steps, each when the one before is masked: all at once would need the memory."""
+    trips: list[Trip] = []
+    for step in steps:
+        trips.append(travel(frame, step, trips[-1].done if trips else None))
+    return trips
+
+
+def _check_blocks(specs: Sequence[Spec]) -> None:
+    """Refuse what cannot stay at its blocks, before any data is read."""
+    sets = [each for spec in specs for each in spec.column_sets]
+    if len(sets) > 1:
+        raise SdcValueError(
+            f"keep_order=False takes one set of columns, received {len(sets)}: rows cannot be in "
+            "the order of several sets' blocks. Use keep_order=True."
+        )
+    if not specs[0].in_blocks:
+        raise SdcValueError(
+            "keep_order=False leaves rows at their blocks, and there are none: use "
+            "keep_order=True, or name a blocking."
+        )

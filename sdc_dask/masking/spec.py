@@ -1,0 +1,259 @@
+"""What is asked of a masking, as a value.
+
+A spec says everything about a masking except the data and the seed: it is frozen, compares,
+pickles, prints as code that makes it again, and goes through JSON. Frames are masked by it,
+releases record it, and attacks can be told it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import MISSING, field, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sdc_dask import aggregation, arguments
+from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.trip import Step
+from sdc_dask.errors import SdcTypeError, SdcValueError
+
+_NAMES = ("columns", "by")  # fields that name columns
+_KIND = "masking"  # the key of a dict that says which spec it is of
+_FAMILIES = {
+    family.__name__: family
+    for family in (aggregation.power, aggregation.sigmoid, aggregation.threshold)
+}
+
+
+def option(default: Any, text: str) -> Any:
+    """Return a field of a spec that may be left out, with what the command line says of it."""
+    return field(default=default, metadata={"help": text})
+
+
+class Spec(ABC):
+    """A masking as a value: what is masked, and how.
+
+    Specs are frozen dataclasses. They say nothing about a seed, which belongs to a run.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the masking in dicts and job files.
+    draws : bool
+        Whether chance has a part in it.
+    keeps_dtypes : bool
+        Whether masked columns have the dtypes that they had; otherwise integers become floats.
+    """
+
+    kind: ClassVar[str]
+    draws: ClassVar[bool] = False
+    keeps_dtypes: ClassVar[bool] = False
+    columns: Any
+    by: Any
+
+    _kinds: ClassVar[dict[str, type[Spec]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Spec._kinds[cls.kind] = cls
+
+    # What a method says of itself
+
+    @property
+    @abstractmethod
+    def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The columns that are masked together, one tuple for each set."""
+
+    @property
+    def promise(self) -> int | None:
+        """The k that every class of equal records has at least in each column set, or None."""
+        return None
+
+    @property
+    def moves(self) -> bool:
+        """Whether values only change places: every column keeps the values that it had."""
+        return False
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether records are masked in blocks, and could stay there."""
+        return False
+
+    @abstractmethod
+    def check(self, frame: Frame) -> None:
+        """Raise an error unless a frame has the columns and dtypes that are needed.
+
+        No data is read.
+        """
+
+    @abstractmethod
+    def plan(self, frame: Frame, entropy: int) -> list[Step]:
+        """Return the steps that mask a frame, after all passes over it that come before.
+
+        Parameters
+        ----------
+        frame : pandas or Dask DataFrame
+            That was checked.
+        entropy : int
+            What chance depends on, if it has a part.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a few words for people."""
+
+    # What all of them have
+
+    @property
+    def masked(self) -> tuple[Hashable, ...]:
+        """All columns that are masked."""
+        return tuple(column for each in self.column_sets for column in each)
+
+    def __repr__(self) -> str:
+        shown = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if value != (() if each.name == "by" else each.default):
+                if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
+                    (value,) = value
+                shown.append(f"{each.name}={_code(value, each.name)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as a dict of plain Python objects, ready for JSON or TOML.
+
+        What was left out and has no value is left out. There is never a seed in it.
+
+        Examples
+        --------
+        >>> from sdc_dask import RankSwap
+        >>> RankSwap(["rent"], p=5, by="region").to_dict()["p"]
+        5.0
+        """
+        found = {_KIND: self.kind}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if (value is not None and value != ()) or each.default not in (None, MISSING):
+                found[each.name] = _plain(value, each.name)
+        return found
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a spec from what :meth:`to_dict` returned, of this class or, on `Spec`, of any.
+
+        Examples
+        --------
+        >>> from sdc_dask import RankSwap, Spec
+        >>> spec = RankSwap(["rent"], p=5)
+        >>> Spec.from_dict(spec.to_dict()) == spec
+        True
+        """
+        if not isinstance(values, Mapping):
+            raise SdcTypeError(f"a masking must be a dict, received {type(values).__name__}.")
+        given = dict(values)
+        kind = given.pop(_KIND, getattr(cls, "kind", None))
+        if cls is not Spec and kind != cls.kind:
+            raise SdcValueError(
+                f"{_KIND} must be {cls.kind!r} for {cls.__name__}, received {_shown(kind)}: use "
+                "Spec.from_dict for any."
+            )
+        if not isinstance(kind, str) or kind not in Spec._kinds:
+            raise SdcValueError(
+                f"{_KIND} must be one of {', '.join(map(repr, Spec._kinds))}, received "
+                f"{_shown(kind)}{nearest(kind, Spec._kinds)}."
+            )
+        made = Spec._kinds[kind]
+        known = {each.name: each for each in fields(made)}  # type: ignore[arg-type]
+        for name in given:
+            if name not in known:
+                raise SdcValueError(
+                    f"masking {kind!r} has no {_shown(name)}{nearest(name, known)}. It has: "
+                    f"{', '.join(known)}."
+                )
+        lacking = [
+            name for name, each in known.items() if each.default is MISSING and name not in given
+        ]
+        if lacking:
+            raise SdcValueError(f"masking {kind!r} needs {', '.join(lacking)}: name it.")
+        return made(**{name: _read(value, name) for name, value in given.items()})  # type: ignore[return-value]
+
+
+def nearest(name: Any, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """Return a question that names the nearest of the names that there are, if any is near."""
+    found = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) or value is None else type(value).__name__
+
+
+def _code(value: Any, name: str) -> str:
+    """Return code that makes a value."""
+    if isinstance(value, arguments.ColumnSets):
+        lists = [list(each) for each in value]
+        return repr(lists[0] if len(lists) == 1 else lists)
+    if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
+        return repr(list(value))  # a tuple is a pair of measures
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a value as JSON and TOML have it."""
+    if isinstance(value, Blocks):
+        raise SdcTypeError(
+            f"{name} holds blocks that were made of data, which cannot be written: name a method, "
+            "such as 'tree'."
+        )
+    if isinstance(value, arguments.ColumnSets):
+        sets = [_plain(each, name) for each in value]
+        return sets[0] if len(sets) == 1 else sets
+    if isinstance(value, tuple) and not (name in _NAMES and any(map(_is_tuple, value))):
+        return [_plain(each, name) for each in value]
+    for family, made in _FAMILIES.items():
+        if isinstance(value, made):
+            return {family: value.alpha}
+    if value is None:
+        return "none"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise SdcTypeError(
+        f"{name} holds a {type(value).__name__}, which cannot be written: names must be texts or "
+        f"numbers, and quantifiers those of sdc_dask.aggregation: {', '.join(_FAMILIES)}."
+    )
+
+
+def _is_tuple(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
+def _read(value: Any, name: str) -> Any:
+    """Return a value from what :func:`_plain` made of it."""
+    if name in _NAMES:
+        return value  # names, whatever they are
+    if isinstance(value, Mapping):
+        if len(value) != 1 or next(iter(value)) not in _FAMILIES:
+            raise SdcValueError(
+                f"{name} must be a quantifier such as {{'power': 2}}, of one of "
+                f"{', '.join(_FAMILIES)}, received keys {', '.join(map(_shown, value))}."
+            )
+        ((family, parameter),) = value.items()
+        return _FAMILIES[family](parameter)
+    if isinstance(value, list):
+        parts = [_read(each, name) for each in value]
+        pair = any(callable(each) or isinstance(each, list) for each in parts)
+        return tuple(parts) if pair else parts
+    if isinstance(value, str) and value in ("none", "inf"):
+        return None if value == "none" else math.inf
+    return value
