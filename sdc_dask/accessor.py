@@ -635,8 +635,9 @@ class SdcAccessor:
         --------
         >>> import sdc_dask
         >>> df = sdc_dask.datasets.uniform(1_000, 3).compute()
-        >>> round(df.sdc.score(df).score)  # no loss, all risk
-        50
+        >>> score = df.sdc.score(df)  # not masked: no loss, all risk
+        >>> score.il, score.dld, score.interval, score.known
+        (0.0, 100.0, 100.0, 'all 3 columns')
         """
         return score(
             self._frame,
@@ -785,7 +786,7 @@ class SdcAccessor:
         k : int, optional
             Count the classes with fewer records.
         confidential : name or list of names, optional
-            Other columns of any kind that must not be learned: measure what classes tell of them.
+            Other columns of any kind that must not be learned: measure what classes reveal of them.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""In which columns records agree: counted for all pairs, and told apart by EM.
+"""In which columns records agree: counted for all pairs, which EM separates.
 
 Which columns of a pair agree is its pattern, a number with bit j set if column j agrees.
 
@@ -363,9 +363,9 @@ def pattern_of_pairs(first, second, reach):
 
 @jit
 def fit_mixture(agrees, share, m, u, prior, tolerance, steps):
-    """Tell matches from other pairs by EM, columns being independent within both.
+    """Separate matches from other pairs by EM, columns being independent within both.
 
-    EM is slow where classes are hard to tell apart. After every two steps, it leaps ahead in their
+    EM is slow where classes are hard to separate. After every two steps, it leaps ahead in their
     direction (Varadhan and Roland, "Simple and globally convergent methods for accelerating the
     convergence of any EM algorithm", 2008, scheme S3), unless that would lower the likelihood.
 

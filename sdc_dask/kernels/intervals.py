@@ -35,7 +35,7 @@ class Borders(NamedTuple):
     values: NDArray[np.float64]  # ascending, all different
     first: NDArray[np.int32]  # by part: the number of borders in the parts before, and of all
     low: float  # where the first part begins
-    scale: float  # parts a unit
+    scale: float  # parts per unit
 
 
 def borders_of(values: NDArray[np.float64]) -> Borders:

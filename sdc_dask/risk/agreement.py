@@ -31,7 +31,7 @@ class Model:
         The probability that a pair is a match.
     n : int
         Masked records: one of n pairs is a match.
-    telling : int
+    informative : int
         Columns that agree in some pairs and differ in others. The rest weighs nothing.
     steps : int
         Of EM.
@@ -42,7 +42,7 @@ class Model:
     u: NDArray[np.float64]
     prior: float
     n: int
-    telling: int
+    informative: int
     steps: int
     converged: bool
 
@@ -61,7 +61,7 @@ class Model:
         self, ranks: NDArray[np.int64], false_match: float, false_nonmatch: float
     ) -> NDArray[np.bool_]:
         """Return which ranks are taken for matches within bounds of both errors."""
-        if not self.telling:
+        if not self.informative:
             return np.array([True])
         agrees = _agrees(np.arange(len(ranks)), len(self.m))
         among_matches, among_others = (
@@ -78,10 +78,10 @@ class Model:
     def notes(self) -> list[str]:
         """Say what limits the estimates."""
         notes = []
-        if not self.telling:
-            notes.append("no telling column: links are left to chance")
-        elif self.telling < 3:
-            notes.append("fewer than 3 telling columns: EM's start decides")
+        if not self.informative:
+            notes.append("no informative column: links are left to chance")
+        elif self.informative < 3:
+            notes.append("fewer than 3 informative columns: EM's start decides")
         times = self.prior * self.n
         if not 1 / _MANY_TIMES <= times <= _MANY_TIMES:
             few = "few" if times < 1 else "many"
@@ -121,23 +121,23 @@ def fit(counts: NDArray[np.int64], n: int, max_iterations: int) -> Model:
     occur = np.flatnonzero(counts)
     agrees = _agrees(occur, d)
     share = counts[occur] / counts.sum()
-    telling = agrees.any(axis=0) & ~agrees.all(axis=0)
+    informative = agrees.any(axis=0) & ~agrees.all(axis=0)
     by_chance = np.clip((share[:, None] * agrees).sum(axis=0), SMALLEST, 1 - SMALLEST)
     m, u = by_chance.copy(), by_chance.copy()
-    if not telling.any():
+    if not informative.any():
         return Model(m, u, 1 / n, n, 0, 0, True)
-    m[telling], u[telling], prior, _, steps, converged = fit_mixture(
-        np.ascontiguousarray(agrees[:, telling]),
+    m[informative], u[informative], prior, _, steps, converged = fit_mixture(
+        np.ascontiguousarray(agrees[:, informative]),
         share,
-        np.full(telling.sum(), _START),
-        by_chance[telling],
+        np.full(informative.sum(), _START),
+        by_chance[informative],
         1 / n,
         _CHANGE,
         max_iterations,
     )
     if m.sum() < u.sum():
         m, u, prior = u, m, 1 - prior
-    return Model(m, u, prior, n, int(telling.sum()), steps, converged)
+    return Model(m, u, prior, n, int(informative.sum()), steps, converged)
 
 
 def _agrees(patterns: NDArray[np.int64], d: int) -> NDArray[np.bool_]:

@@ -129,6 +129,7 @@ def disclosure_risk(
 
 def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
     """Measure the risks of an encounter."""
+    intruder.probability.check_records(encounter)  # before the other attack takes its time
     dld = mean_of(link_by_distance(encounter, intruder.sets, intruder.distance))
     pld = mean_of(link_by_probability(encounter, intruder.sets, intruder.probability))
     near = interval_disclosure(encounter.original, encounter.masked, encounter.columns).interval

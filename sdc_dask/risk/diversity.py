@@ -1,4 +1,4 @@
-"""What classes of equal records tell of confidential columns: l-diversity and t-closeness.
+"""What classes of equal records reveal of confidential columns: l-diversity and t-closeness.
 
 An intruder who knows the class of a person learns a confidential value if all records of the class
 share it, and learns something if its values are few, or unlike those of everybody.
@@ -62,7 +62,7 @@ class Diversity(Result):
 
 @dataclass(frozen=True, repr=False)
 class AttributeDisclosure(Anonymity):
-    """Classes of records that are equal in some columns, and what they tell of others."""
+    """Classes of records that are equal in some columns, and what they reveal of others."""
 
     diversity: tuple[Diversity, ...]
 
@@ -82,7 +82,7 @@ class AttributeDisclosure(Anonymity):
 def diversity(
     frame: Frame, columns: Sequence[Hashable], confidential: Sequence[Hashable]
 ) -> tuple[Diversity, ...]:
-    """Measure what classes of equal records tell of confidential columns, in one pass.
+    """Measure what classes of equal records reveal of confidential columns, in one pass.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def diversity(
     Ranks of numbers and dates are exact for up to 262,144 different values. Of more, as many are
     drawn, by a hash of the value, and ranks are counted among them. This moves t by 0.001 or so:
     by the inequality of Dvoretzky, Kiefer and Wolfowitz, it is off by more than 0.01 with a
-    probability below 0.00001. All else is exact, but that texts are compared by hashes of 64
+    probability below 0.00001. All else is exact, except that texts are compared by hashes of 64
     bits.
 
     Counts of pairs of class and value merge a range of classes at a time, so that no task holds
@@ -154,7 +154,7 @@ def attribute_disclosure(
     confidential: Sequence[Hashable],
     k: int | None = None,
 ) -> AttributeDisclosure:
-    """Count classes of equal records, and measure what they tell of confidential columns.
+    """Count classes of equal records, and measure what they reveal of confidential columns.
 
     One pass for both.
 
@@ -238,7 +238,7 @@ class _Confidential(NamedTuple):
         return cls(column.name, _dense(column).dtype, _kind(_dense(column).dtype))
 
     def ids(self, column: pd.Series) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-        """Tell which cells have no rank, and give 64 bits to each value.
+        """Return which cells have no rank, and 64 bits for each value.
 
         They are in the order of the values if that counts. Otherwise they are hashes, and missing
         cells have one, too.
@@ -268,7 +268,7 @@ def _dense(column: pd.Series) -> pd.Series:
 
 
 def _kind(dtype: Any) -> str:
-    """Tell the distance of values: "equal", or that of numbers or dates, which have ranks."""
+    """Return the distance of values: "equal", or that of numbers or dates, which have ranks."""
     if is_numeric(dtype):
         return "integer" if pd.api.types.is_integer_dtype(dtype) else "float"
     if isinstance(dtype, pd.ArrowDtype):
@@ -392,7 +392,7 @@ def _values_of(pairs: _Pairs, most: int) -> _Values:
 
 
 def _merge_values(parts: list[_Values], most: int) -> _Values:
-    """Merge values; one more than is asked for tells that there are more."""
+    """Merge values; one more than is asked for shows that there are more."""
     tables = zip(*(part.table for part in parts), strict=True)
     hashes, value, counts = (np.concatenate(column) for column in tables)
     order = np.argsort(hashes, kind="stable")

@@ -105,9 +105,11 @@ def describe(columns: Sequence[Hashable], known: Any, sets: Sequence[Names]) -> 
     count = len(columns)
     largest = len(sets[-1])
     if isinstance(known, str):
-        first = f"{len(sets[0])} to {largest}" if len(sets) > 1 else f"{largest}"
-        attacks = f"mean of {len(sets)} attacks" if len(sets) > 1 else "one attack"
-        return f"{known}: the first {first} of {count} columns, {attacks}"
+        several = len(sets) > 1
+        which = "" if known == "groups" else "the first "
+        which += f"{len(sets[0])} to {largest}" if several else f"{largest}"
+        attacks = f"mean of {len(sets)} attacks" if several else "one attack"
+        return f"{known}: {which} of {count} columns, {attacks}"
     if largest == count:
         return f"all {count} columns" if count > 1 else "the only column"
     return f"{largest} of {count} columns: {', '.join(map(str, sets[-1]))}"

@@ -36,8 +36,12 @@ class Sampling:
     @classmethod
     def of(cls, sample: Any, random_state: Any = None) -> Sampling:
         """Check what a caller asks for; a random state of None is drawn here, once."""
-        if isinstance(sample, str) and sample == AUTO:
-            pass
+        if isinstance(sample, str):
+            if sample != AUTO:
+                raise SdcValueError(
+                    f"sample must be a whole number of at least 1, 'auto' or None, received "
+                    f"{sample!r}."
+                )
         elif sample is not None:
             sample = arguments.whole_number(sample, "sample", 1)
         elif random_state is not None:

@@ -238,7 +238,7 @@ def _within_blocks(encounter: Encounter, view: _View, options: DistanceOptions) 
 
 
 def _all_linked(encounter: Encounter, views: list[_View]) -> list[Counter[int]]:
-    """Link all records with one tree a view, over all different masked ones."""
+    """Link all records with one tree per view, over all different masked ones."""
     found: list[Counter[int]] = []
     for some in _batches(views, encounter.n):
         columns = list(dict.fromkeys(name for view in some for name in view.columns))

@@ -85,6 +85,15 @@ class ProbabilisticOptions:
                 "know, in columns= or known=."
             )
 
+    def check_records(self, encounter: Encounter) -> None:
+        """Raise ValueError if pairs are too many to compare one by one."""
+        if self.tolerance and not encounter.sampled and encounter.n > MOST_RECORDS:
+            raise SdcValueError(
+                f"with a tolerance every pair of records is compared, and {encounter.n} records "
+                f"are more than {MOST_RECORDS}. Pass a sample, for example sample=5_000, or "
+                "tolerance=0, which compares for equality."
+            )
+
     @property
     def agreement(self) -> str:
         """When values agree, in words."""
@@ -117,8 +126,8 @@ def link_by_probability(
     -------
     list of Linkage
         One for every set. ``rate`` is the percentage of right links. ``note`` says how many links
-        were claimed, if not all, and if few columns are telling (agree in some pairs and differ in
-        others), EM has found other classes than the matches, or did not converge.
+        were claimed, if not all, and if few columns are informative (agree in some pairs and
+        differ in others), EM has found other classes than the matches, or did not converge.
 
     Warns
     -----
@@ -162,16 +171,11 @@ def link_by_probability(
       rate       91.6667               percent of right links: lower is safer
       low        91.6667               of all records: 95% confidence interval, or bounds
       high       91.6667               the upper end
-      note       all records were tried; fewer than 3 telling columns: EM's start decides
+      note       all records were tried; fewer than 3 informative columns: EM's start decides
     """
     encounter.check()
+    options.check_records(encounter)
     n = encounter.n
-    if options.tolerance and not encounter.sampled and n > MOST_RECORDS:
-        raise SdcValueError(
-            f"with a tolerance every pair of records is compared, and {n} records are more than "
-            f"{MOST_RECORDS}. Pass a sample, for example sample=5_000, or tolerance=0, which "
-            "compares for equality."
-        )
     columns = max(sets, key=len)
     tried = tried_of(encounter, columns, options.tolerance, options.unit)
     patterns = count_patterns(encounter, columns, tried, equal=not options.tolerance)
