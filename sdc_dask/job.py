@@ -21,8 +21,7 @@ from sdc_dask.errors import (
     SdcTypeError,
     SdcValueError,
 )
-from sdc_dask.masking.run import spec_list
-from sdc_dask.masking.spec import Spec, nearest
+from sdc_dask.masking.spec import Spec, nearest, spec_list
 from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 

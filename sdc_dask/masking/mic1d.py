@@ -26,6 +26,7 @@ from sdc_dask.engine.columns import check_numeric
 from sdc_dask.engine.destinations import Values
 from sdc_dask.engine.frames import Calls, Frame, Task
 from sdc_dask.engine.masks import Then
+from sdc_dask.engine.projections import Single
 from sdc_dask.engine.row_ids import RowIds, partitions_wanted
 from sdc_dask.engine.scan import scan
 from sdc_dask.engine.sort import (
@@ -41,7 +42,6 @@ from sdc_dask.engine.strata import StrataRule
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError, warn
 from sdc_dask.kernels.runs import first_of_runs, last_of_runs, run_means, running_sums
-from sdc_dask.masking.projections import Single
 from sdc_dask.masking.spec import Spec, needed, option
 
 

@@ -13,6 +13,14 @@ from sdc_dask.aggregation import Measure, power
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.moments import co_moments
+from sdc_dask.engine.projections import (
+    AGGREGATIONS,
+    Aggregated,
+    Axis,
+    Single,
+    aggregate,
+    principal_axis,
+)
 from sdc_dask.engine.scan import Scan
 from sdc_dask.engine.sort import Projection, Records, plan_order
 from sdc_dask.engine.strata import Strata
@@ -22,14 +30,6 @@ from sdc_dask.masking import blockwise
 from sdc_dask.masking.auto_block import auto_block, linear_block
 from sdc_dask.masking.centroids import Grouping, MaskByCentroids, Mdav, Ordered, Vmdav
 from sdc_dask.masking.in_order import MaskInOrder
-from sdc_dask.masking.projections import (
-    AGGREGATIONS,
-    Aggregated,
-    Axis,
-    Single,
-    aggregate,
-    principal_axis,
-)
 from sdc_dask.masking.spec import Spec, needed, option
 
 # Methods by name: whether records are put in order and cut into groups, unlike those that compare
@@ -221,7 +221,7 @@ class Microaggregation(Spec):
             moments = co_moments(frame, columns)
             axis = principal_axis(moments, standardize=self.standardize)
             return Axis(scanned.coordinates(columns, standardize=self.standardize), axis)
-        parameters = _parameters(self)
+        parameters = parameters_of(self)
         missing = sum(scanned.columns[column].missing for column in columns)
         if missing and not all(map(callable, parameters)) and self.method != "weighted_mean":
             raise SdcValueError(
@@ -281,7 +281,7 @@ def _own_option(spec: Microaggregation, columns: arguments.ColumnSets) -> dict[s
     return {takes: kept if spec.method == "twofold" else kept[0]}
 
 
-def _parameters(spec: Microaggregation) -> tuple[Any, ...]:
+def parameters_of(spec: Microaggregation) -> tuple[Any, ...]:
     """Return the weights or measures of an aggregation function."""
     takes = METHODS[spec.method][1]
     if takes is None or spec.method not in AGGREGATIONS:

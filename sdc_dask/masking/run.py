@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from sdc_dask.engine.trip import (
     travel_home,
     travel_to_files,
 )
-from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.masking.spec import Spec
+from sdc_dask.errors import SdcValueError
+from sdc_dask.masking.spec import Spec, spec_list
 
 
 @dataclass(frozen=True)
@@ -28,51 +28,6 @@ class Planned:
 
     spec: Spec
     steps: list[Step]
-
-
-def spec_list(specs: Any) -> list[Spec]:
-    """Return one spec or several as a list; no column is masked twice.
-
-    Raises
-    ------
-    TypeError
-        If something else is among them.
-    ValueError
-        If two specs mask a column, or one masks a column within whose values another groups.
-    """
-    found = [specs] if isinstance(specs, Spec) else specs
-    if not isinstance(found, (list, tuple)) or not all(isinstance(each, Spec) for each in found):
-        raise SdcTypeError(
-            "what masks must be a spec, such as sdc_dask.Microaggregation(['income', 'age'], k=5), "
-            f"or a list of specs, received {_kinds(found)}."
-        )
-    if not found:
-        raise SdcValueError("the list of specs is empty: name one at least.")
-    masked: set[Hashable] = set()
-    for spec in found:
-        twice = [column for column in spec.masked if column in masked]
-        if twice:
-            raise SdcValueError(
-                f"columns are masked by more than one spec: {arguments.listed(twice)}. All specs "
-                "mask the frame as it is, one after the other: mask what the first returns, or "
-                "name each column once."
-            )
-        masked.update(spec.masked)
-    for spec in found:
-        both = [name for name in spec.by if name in masked]
-        if both:
-            raise SdcValueError(
-                f"by names columns that another spec masks: {arguments.listed(both)}. Strata are "
-                "told by values that are released as they are."
-            )
-    return list(found)
-
-
-def _kinds(found: Any) -> str:
-    if isinstance(found, (list, tuple)):
-        kinds = dict.fromkeys(type(each).__name__ for each in found if not isinstance(each, Spec))
-        return f"a list with {', '.join(kinds)}"
-    return type(found).__name__
 
 
 def plan(frame: Frame, specs: Sequence[Spec], random_state: Any = None) -> list[Planned]:

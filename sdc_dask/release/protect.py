@@ -20,8 +20,8 @@ from sdc_dask.engine.classes import ClassSizes, merged_class_sizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
-from sdc_dask.masking.run import Planned, plan, spec_list, spool
-from sdc_dask.masking.spec import Spec
+from sdc_dask.masking.run import Planned, plan, spool
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.directory import check_paths, written_beside
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sdc_dask import arguments
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Calls, Task, map_partitions, map_reduce
 from sdc_dask.engine.pairs import pair_values
-from sdc_dask.engine.space import Array, Space, euclidean, mahalanobis
+from sdc_dask.engine.space import Array, euclidean, mahalanobis
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.neighbours import (
     Records,
@@ -187,17 +188,24 @@ def link_by_distance(
         spaces = [euclidean(encounter.before, s, standardize=options.standardize) for s in sets]
     else:
         spaces = [mahalanobis(encounter.before, s, encounter.moments) for s in sets]
-    views = [_View(s, space) for s, space in zip(sets, spaces, strict=True)]
+    views = [View(s, space) for s, space in zip(sets, spaces, strict=True)]
     if options.blocking is not None:
         return [_within_blocks(encounter, view, options) for view in views]
-    name = options.name
     if options.assignment:
         ties = _assigned(encounter, views)
-        name += ", one to one"
-    elif encounter.sampled:
-        ties = _sample_linked(encounter, views)
-    else:
-        ties = _all_linked(encounter, views)
+        return _summed(encounter, views, ties, f"{options.name}, one to one")
+    return link_views(encounter, views, options.name)
+
+
+def link_views(encounter: Encounter, views: list[View], name: str) -> list[Linkage]:
+    """Link records to the nearest masked ones, as intruders see them."""
+    linked = _sample_linked if encounter.sampled else _all_linked
+    return _summed(encounter, views, linked(encounter, views), name)
+
+
+def _summed(
+    encounter: Encounter, views: list[View], ties: list[Counter[int]], name: str
+) -> list[Linkage]:
     return [
         of_ties(name, len(view.columns), each, encounter.n, encounter.note)
         for view, each in zip(views, ties, strict=True)
@@ -205,11 +213,11 @@ def link_by_distance(
 
 
 @dataclass(frozen=True)
-class _View:
+class View:
     """What an intruder sees of records: the points of some columns."""
 
     columns: Names
-    space: Space
+    space: Any  # Space, or what has its methods
 
     def records(self, part: pd.DataFrame) -> Records:
         """Return the different masked records of a partition."""
@@ -222,7 +230,7 @@ class _View:
         return self.space.pairs(old, new)
 
 
-def _within_blocks(encounter: Encounter, view: _View, options: DistanceOptions) -> Linkage:
+def _within_blocks(encounter: Encounter, view: View, options: DistanceOptions) -> Linkage:
     links = link_in_blocks(encounter, view.columns, view.space, options.largest_block)
     note = (
         "rate and low are a lower bound, high is an upper one: all records were tried, within "
@@ -237,7 +245,7 @@ def _within_blocks(encounter: Encounter, view: _View, options: DistanceOptions) 
 # All records
 
 
-def _all_linked(encounter: Encounter, views: list[_View]) -> list[Counter[int]]:
+def _all_linked(encounter: Encounter, views: list[View]) -> list[Counter[int]]:
     """Link all records with one tree per view, over all different masked ones."""
     found: list[Counter[int]] = []
     for some in _batches(views, encounter.n):
@@ -249,9 +257,9 @@ def _all_linked(encounter: Encounter, views: list[_View]) -> list[Counter[int]]:
     return found
 
 
-def _batches(views: list[_View], n: int) -> Iterator[list[_View]]:
+def _batches(views: list[View], n: int) -> Iterator[list[View]]:
     """Put together the views whose records are sure to fit into memory at the same time."""
-    batch: list[_View] = []
+    batch: list[View] = []
     room = MOST_VALUES
     for view in views:
         size = n * len(view.columns)
@@ -263,7 +271,7 @@ def _batches(views: list[_View], n: int) -> Iterator[list[_View]]:
     yield batch
 
 
-def _trees(call: Calls, level: list[Task], views: list[_View]) -> Task:
+def _trees(call: Calls, level: list[Task], views: list[View]) -> Task:
     while len(level) > 1:
         # Two at a time: too many records are refused before they fill the memory of a worker.
         level = [call(_merge_records, level[i : i + 2]) for i in range(0, len(level), 2)]
@@ -274,7 +282,7 @@ def _search_trees(records: list[Records], weights: list[Array]) -> list[SearchTr
     return [search_tree(each, weight) for each, weight in zip(records, weights, strict=True)]
 
 
-def _records(part: pd.DataFrame, _number: int, views: list[_View]) -> list[Records]:
+def _records(part: pd.DataFrame, _number: int, views: list[View]) -> list[Records]:
     return [view.records(part) for view in views]
 
 
@@ -300,7 +308,7 @@ def _link(
     original: pd.DataFrame,
     masked: pd.DataFrame,
     number: int,
-    views: list[_View],
+    views: list[View],
     trees: list[SearchTree],
 ) -> list[Counter[int]]:
     links = []
@@ -320,7 +328,7 @@ def _merge_counters(parts: list[list[Counter[int]]]) -> list[Counter[int]]:
 _Drawn = tuple[Array, Array]  # points of original records, squared distances to their masked ones
 
 
-def _sample_linked(encounter: Encounter, views: list[_View]) -> list[Counter[int]]:
+def _sample_linked(encounter: Encounter, views: list[View]) -> list[Counter[int]]:
     """Link some records with a tree over the masked ones of every partition in turn.
 
     A record is linked rightly if no partition has a nearer masked one than its own. That one is
@@ -336,7 +344,7 @@ def _sample_linked(encounter: Encounter, views: list[_View]) -> list[Counter[int
 
 
 def _search(
-    part: pd.DataFrame, _number: int, views: list[_View], drawn: list[_Drawn]
+    part: pd.DataFrame, _number: int, views: list[View], drawn: list[_Drawn]
 ) -> list[NDArray[np.int64]]:
     found = []
     for view, each in zip(views, drawn, strict=True):
@@ -355,7 +363,7 @@ def _merge_ties(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]
 # One to one
 
 
-def _assigned(encounter: Encounter, views: list[_View]) -> list[Counter[int]]:
+def _assigned(encounter: Encounter, views: list[View]) -> list[Counter[int]]:
     """Link every record to another one, at the smallest sum of squared distances."""
     n = encounter.n
     if n > MOST_ASSIGNED:
