@@ -321,25 +321,6 @@ def farthest_in_tree(dims, tree, query, scale):
 
 
 @jit
-def _nearest_child(dims, tree, node, query):
-    """Return the child that may have the nearest record and its bound, then those of the other.
-
-    Of equal bounds, the child with the lowest row comes first; an empty child is infinitely far.
-    """
-    one = 2 * node + 1
-    other = one + 1
-    bound = np.inf
-    other_bound = np.inf
-    if tree.square[one] >= 0.0:
-        bound = _nearest_bound(dims, tree, one, query)
-    if tree.square[other] >= 0.0:
-        other_bound = _nearest_bound(dims, tree, other, query)
-    if other_bound < bound or (other_bound == bound and tree.lowest[other] < tree.lowest[one]):
-        return other, other_bound, one, bound
-    return one, bound, other, other_bound
-
-
-@jit
 def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
     """Write `seed` and the k - 1 live rows of smallest (distance, row), in that order."""
     group_distance[0] = -1.0
@@ -369,7 +350,17 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
                             worst = group_distance[k - 1]
                             worst_row = group_id[k - 1]
                 break
-            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
+            node = 2 * node + 1
+            other_node = node + 1
+            bound = np.inf
+            other = np.inf
+            if tree.square[node] >= 0.0:
+                bound = _nearest_bound(dims, tree, node, query)
+            if tree.square[other_node] >= 0.0:
+                other = _nearest_bound(dims, tree, other_node, query)
+            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
+                node, other_node = other_node, node
+                bound, other = other, bound
             if other < worst or (other == worst and tree.lowest[other_node] < worst_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other
@@ -381,7 +372,8 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
     """Return the smallest (distance, row) of live rows but one, if it comes before the given one.
 
     :func:`nearest_in_tree` with k = 2 finds the same, but slower: here, what was found so far
-    stays in registers.
+    stays in registers. The step from a node to its children is written in both, since a call for
+    it takes up to twice the time.
     """
     tree.stack[0] = 0
     tree.bounds[0] = 0.0
@@ -402,7 +394,17 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
                         best = distance
                         best_row = row
                 break
-            node, bound, other_node, other = _nearest_child(dims, tree, node, query)
+            node = 2 * node + 1
+            other_node = node + 1
+            bound = np.inf
+            other = np.inf
+            if tree.square[node] >= 0.0:
+                bound = _nearest_bound(dims, tree, node, query)
+            if tree.square[other_node] >= 0.0:
+                other = _nearest_bound(dims, tree, other_node, query)
+            if other < bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
+                node, other_node = other_node, node
+                bound, other = other, bound
             if other < best or (other == best and tree.lowest[other_node] < best_row):
                 tree.stack[size] = other_node
                 tree.bounds[size] = other
