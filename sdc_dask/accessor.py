@@ -21,7 +21,7 @@ from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
 from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.run import mask
-from sdc_dask.masking.spec import Spec
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.risk.anonymity import Anonymity, anonymity
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
@@ -33,6 +33,7 @@ from sdc_dask.risk.interval import (
     width_disclosure,
 )
 from sdc_dask.risk.linkage import Linkage
+from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
 from sdc_dask.utility.sse import SSE, sse
 
@@ -209,8 +210,13 @@ class SdcAccessor:
         Notes
         -----
         The same records give the same bits, on pandas or Dask, for every number of workers and
-        every partitioning: ties go to the row that comes first, and scales are computed without
-        rounding.
+        every partitioning: scales are computed without rounding, and ties go to the row that comes
+        first. Distances are rounded as float64 is: equal records are always equally far, but of
+        different records that are equally far, rounding may put one ahead of the other, the same
+        one everywhere. With ``standardize=False``, the ties of "mdav" are those of exact
+        arithmetic if the values of a block are multiples of one power of two, as whole numbers
+        are, and the number of its records times the diagonal of its bounds is at most 2**26 of
+        these units: 10,000 records with a diagonal of 6,710, for example.
 
         Examples
         --------
@@ -477,6 +483,65 @@ class SdcAccessor:
         names = arguments.compared_columns(self._frame, masked, columns)
         return information_loss(self._frame, masked, names, regression=regression)
 
+    def attack(
+        self,
+        masked: Frame,
+        knows: Spec | Sequence[Spec],
+        columns: Sequence[Hashable] | None = None,
+        *,
+        known: str | Sequence[Hashable] | None = None,
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sample: int | str | None = "auto",
+        random_state: int | None = None,
+    ) -> Attacks:
+        """Run every attack that fits a masking, and see what the strongest intruder finds.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        knows : spec, or list of specs
+            That the data was masked by.
+        columns : list, optional
+            Numeric columns; by default all that were masked.
+        known, groups, sample, random_state
+            As in :meth:`disclosure_risk`. All attacks try the same records.
+
+        Returns
+        -------
+        Attacks
+            A table, the strongest attack first: what the intruder knows, the percentage of records
+            that he links rightly, how many of these he can be certain of, and how many masked
+            records a record can be.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(500, 4, seed=1).compute()
+        >>> spec = sdc_dask.RankSwap(list(df.columns), p=10)
+        >>> found = df.sdc.attack(df.sdc.mask(spec, random_state=1), knows=spec)
+        >>> found.attacks[0], found.strongest.certain > 0
+        ('rank_swap', True)
+        """
+        return attacks_on(
+            self._frame,
+            masked,
+            knows,
+            self._compared(masked, columns, knows),
+            known=known,
+            groups=groups,
+            sample=sample,
+            random_state=random_state,
+        )
+
+    def _compared(
+        self, masked: Frame, columns: Sequence[Hashable] | None, knows: Any
+    ) -> tuple[Hashable, ...]:
+        """Return the columns of a comparison; those that were masked, if that is known."""
+        if columns is None and knows is not None:
+            columns = [name for spec in spec_list(knows) for name in spec.masked]
+        return arguments.compared_columns(self._frame, masked, columns)
+
     def linkage(
         self,
         masked: Frame,
@@ -495,11 +560,22 @@ class SdcAccessor:
         ----------
         masked : DataFrame
             Of the same kind, with the same rows; other orders are aligned by the index.
-        attack : {"distance", "probabilistic"}, default "distance"
-            Link a record to the nearest masked record, or to that of the highest weight by
-            Fellegi and Sunter. If the right one is among t equally good ones, it counts 1/t.
+        attack : str, default "distance"
+            How records are linked. If the right one is among t equally good ones, it counts 1/t.
+
+            - "distance": to the nearest masked record;
+            - "probabilistic": to that of the highest weight by Fellegi and Sunter.
+
+            By an intruder who knows how the data was masked (``knows=``):
+
+            - "intersection": to the nearest of the masked records that a record can have become,
+              by all known columns; what is linked to a single candidate is certain;
+            - "rank_swap": the same for swapped columns, also by distribution and buckets;
+            - "alignment": the same for columns that were microaggregated one by one;
+            - "projection": to the nearest after columns that were masked together are projected.
         columns : list, optional
-            Numeric columns; by default all that both frames have.
+            Numeric columns; by default all that both frames have, or, with ``knows=``, all that
+            were masked.
         known : list, or {"half", "all", "groups"}, optional
             The columns that the intruder knows; by default all `columns`. "half" and "all" average
             attacks that know the first column, the first two, and so on to half of them, or to
@@ -519,13 +595,17 @@ class SdcAccessor:
             of a large frame, within blocks, for a lower and an upper bound). For probabilities,
             of at most 16 columns: ``tolerance=0.1`` and ``unit="value"`` (values agree within 10
             percent of the original value; ``unit="deviation"`` for deviations, ``tolerance=0`` for
-            equality), ``false_match``, ``false_nonmatch``, ``max_iterations``. See
-            :mod:`sdc_dask.risk.attacks.distance` and :mod:`sdc_dask.risk.attacks.probabilistic`.
+            equality), ``false_match``, ``false_nonmatch``, ``max_iterations``. For those who know
+            the masking: ``knows=``, the spec or the list of specs; ``has_file=True``
+            ("intersection": the whole original file is known), ``factor=`` ("rank_swap"),
+            ``projection=`` ("projection"). See the modules of :mod:`sdc_dask.risk.attacks`.
 
         Returns
         -------
         Linkage
-            ``rate``, the percentage of right links, with its confidence interval or bounds.
+            ``rate``, the percentage of right links, with its confidence interval or bounds. Of
+            those who know the masking also ``certain``, ``candidates``, ``alone`` and ``few``: how
+            many masked records a record can be.
 
         Examples
         --------
@@ -537,7 +617,7 @@ class SdcAccessor:
         >>> df.sdc.linkage(df).rate
         100.0
         """
-        names = arguments.compared_columns(self._frame, masked, columns)
+        names = self._compared(masked, columns, options.get("knows"))
         return linkage(
             self._frame,
             masked,
@@ -561,6 +641,7 @@ class SdcAccessor:
         unit: str = "value",
         sample: int | str | None = "auto",
         random_state: int | None = None,
+        knows: Spec | Sequence[Spec] | None = None,
     ) -> DisclosureRisk:
         """Measure what intruders find out: links by distance and by probability, and intervals.
 
@@ -575,6 +656,8 @@ class SdcAccessor:
         sample : int, "auto" or None, default "auto"
             The number of records that are linked. "auto" links all of up to 10,000 records, and
             5,000 of more, drawn at random; None links all.
+        knows : spec, or list of specs, optional
+            That the data was masked by: attacks of intruders who know it are tried as well.
 
         Returns
         -------
@@ -582,6 +665,9 @@ class SdcAccessor:
             ``dld`` and ``pld``, the percentages of right links; ``interval``, that of
             :meth:`interval_disclosure`; ``dr`` = 0.25 dld + 0.25 pld + 0.5 interval; ``known``
             and ``agreement``, what the intruder knew, and when values agreed, in words.
+            ``strongest`` and ``linked`` are the attack that finds the most, and its links;
+            ``dr_max`` = 0.5 linked + 0.5 interval. With `knows`, ``dr_new`` has the strongest of
+            the ``specific`` attacks in the mean: (dld + pld + specific) / 6 + 0.5 interval.
 
         Examples
         --------
@@ -594,13 +680,14 @@ class SdcAccessor:
         return disclosure_risk(
             self._frame,
             masked,
-            arguments.compared_columns(self._frame, masked, columns),
+            self._compared(masked, columns, knows),
             known=known,
             groups=groups,
             tolerance=tolerance,
             unit=unit,
             sample=sample,
             random_state=random_state,
+            knows=knows,
         )
 
     def score(
@@ -615,12 +702,13 @@ class SdcAccessor:
         unit: str = "value",
         sample: int | str | None = "auto",
         random_state: int | None = None,
+        knows: Spec | Sequence[Spec] | None = None,
     ) -> Score:
         """Weigh loss and risk against each other: lower is better.
 
         Parameters
         ----------
-        masked, columns, known, groups, tolerance, unit, sample, random_state
+        masked, columns, known, groups, tolerance, unit, sample, random_state, knows
             As in :meth:`disclosure_risk`.
         weights : dict, optional
             Of the parts "il", "dld", "pld", "interval", with the sum 1. By default half for the
@@ -629,7 +717,8 @@ class SdcAccessor:
         Returns
         -------
         Score
-            ``score``, ``il``, ``dr`` and its parts, and what the intruder knew.
+            ``score``, ``il``, ``dr`` and its parts, and what the intruder knew. ``score_new`` and
+            ``score_max`` have ``dr_new`` and ``dr_max`` instead of ``dr``.
 
         Examples
         --------
@@ -642,7 +731,7 @@ class SdcAccessor:
         return score(
             self._frame,
             masked,
-            arguments.compared_columns(self._frame, masked, columns),
+            self._compared(masked, columns, knows),
             weights=weights,
             known=known,
             groups=groups,
@@ -650,6 +739,7 @@ class SdcAccessor:
             unit=unit,
             sample=sample,
             random_state=random_state,
+            knows=knows,
         )
 
     def compare(
@@ -664,6 +754,7 @@ class SdcAccessor:
         unit: str = "value",
         sample: int | str | None = "auto",
         random_state: int | None = None,
+        knows: Mapping[Any, Spec | Sequence[Spec]] | None = None,
     ) -> pd.DataFrame:
         """Put risk and loss of several maskings into one table, to decide from.
 
@@ -673,12 +764,15 @@ class SdcAccessor:
             Masked frames of this frame, by name.
         columns, weights, known, groups, tolerance, unit, sample, random_state
             As in :meth:`score`. All maskings are attacked on the same records.
+        knows : dict, optional
+            The spec, or list of specs, of each masking by its name.
 
         Returns
         -------
         pandas DataFrame
             A row for each: the smallest class and k' (higher is safer), SSE in percent, il, dld,
-            pld, interval, dr, score (lower is better), and a note of what limits the figures. The
+            pld, interval, dr, score (lower is better), the strongest attack and what it linked,
+            the score by that attack, and a note of what limits the figures. The
             ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
 
         Examples
@@ -717,6 +811,7 @@ class SdcAccessor:
             unit=unit,
             sample=sample,
             random_state=random_state,
+            knows=knows,
         )
 
     def interval_disclosure(

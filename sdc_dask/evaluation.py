@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +11,10 @@ import pandas as pd
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
+from sdc_dask.risk.attacks.fitting import check_fitting
 from sdc_dask.risk.disclosure import Intruder, risk_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.utility.information_loss import information_loss
@@ -37,6 +39,14 @@ class Score(Result):
     pld: float = field(metadata={"note": "right links by probability, percent"})
     interval: float = field(metadata={"note": "values in intervals of their ranks, percent"})
     tried: int = field(metadata={"note": "records that were linked, per attack"})
+    strongest: str = field(metadata={"note": ""})  # the attack with the most right links
+    linked: float = field(metadata={"note": "its right links, percent"})
+    score_new: float | None = field(
+        metadata={"note": "with links by who knows the masking: 0.5 il + 0.5 dr_new"}
+    )
+    score_max: float = field(
+        metadata={"note": "judged by the strongest intruder: 0.5 il + 0.5 dr_max"}
+    )
     weights: dict[str, float] = field(metadata={"note": ""})
     known: str = field(metadata={"note": ""})  # what the intruder knew
     agreement: str = field(metadata={"note": ""})  # when values agreed, for pld
@@ -94,6 +104,10 @@ def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) 
         risk.pld,
         risk.interval,
         risk.tried,
+        risk.strongest,
+        risk.linked,
+        None if risk.dr_new is None else 0.5 * loss.il + 0.5 * risk.dr_new,
+        0.5 * loss.il + 0.5 * risk.dr_max,
         weights,
         risk.known,
         risk.agreement,
@@ -107,13 +121,21 @@ def compare(
     columns: Sequence[Hashable],
     *,
     weights: Any = None,
+    knows: Any = None,
     **intruder: Any,
 ) -> pd.DataFrame:
     """Measure several maskings of one frame; every one is attacked on the same records."""
     parts = check_weights(weights)
-    who = Intruder.of(columns, **intruder)
+    specs = _specs_by_name(masked, knows)
+    first = Intruder.of(columns, **intruder)
+    # The same records are drawn for all of them.
+    intruders = {name: replace(first, specs=specs[name]) for name in masked}
+    for each in intruders.values():
+        if each.specs:
+            check_fitting(each.specs, each.sets)
     rows = []
-    for frame in masked.values():
+    for name, frame in masked.items():
+        who = intruders[name]
         encounter = Encounter.of(original, frame, columns, who.sampling)
         measured = _score(encounter, who, parts)
         classes = anonymity(frame, columns, None)
@@ -128,9 +150,30 @@ def compare(
             "interval": measured.interval,
             "dr": measured.dr,
             "score": measured.score,
+            "strongest": measured.strongest,
+            "linked": measured.linked,
+            "score_max": measured.score_max,
             "note": measured.note,
         }
         rows.append(row)
     table = pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
-    table.attrs = {"known": who.known, "agreement": who.probability.agreement}
+    table.attrs = {"known": first.known, "agreement": first.probability.agreement}
     return table
+
+
+def _specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:
+    """Return what the intruder knows of each masking."""
+    if knows is None:
+        return {name: [] for name in masked}
+    if not isinstance(knows, Mapping):
+        raise SdcTypeError(
+            "knows must be a dict from the names of masked frames to the specs that they were "
+            f"masked by, received {type(knows).__name__}."
+        )
+    unknown = [name for name in knows if name not in masked]
+    if unknown:
+        raise SdcValueError(
+            f"knows names frames that are not compared: {arguments.listed(unknown)}. Compared "
+            f"are: {arguments.listed(masked)}."
+        )
+    return {name: spec_list(knows[name]) if name in knows else [] for name in masked}

@@ -64,7 +64,7 @@ class Microaggregation(Spec):
     method : str, default "mdav"
         How groups are formed. Among the records of a block:
 
-        - "mdav": k records around extreme ones, the MDAV-generic of J. Domingo-Ferrer and V. Torra;
+        - "mdav": k records around extreme ones, by MDAV (J. Domingo-Ferrer and V. Torra, 2005);
         - "vmdav": the same, and groups may grow to 2k - 1 records if `gain` says so.
 
         Along an order of the records, cut into the cheapest groups of k to 2k - 1:

@@ -13,9 +13,11 @@ from typing import Any
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
+from sdc_dask.risk.attacks.fitting import check_fitting, fitting_attacks
 from sdc_dask.risk.attacks.probabilistic import ProbabilisticOptions, link_by_probability
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
@@ -37,6 +39,13 @@ class DisclosureRisk(Result):
     dld_high: float = field(metadata={"note": "its upper end"})
     pld_low: float = field(metadata={"note": "95% confidence interval of pld"})
     pld_high: float = field(metadata={"note": "its upper end"})
+    strongest: str = field(metadata={"note": ""})  # the attack with the most right links
+    linked: float = field(metadata={"note": "its right links, percent"})
+    dr_new: float | None = field(
+        metadata={"note": "links by the strongest who knows the masking in the mean, too"}
+    )
+    dr_max: float = field(metadata={"note": "0.5 linked + 0.5 interval: lower is safer"})
+    specific: dict[str, float]  # right links of those who know the masking, by attack
     known: str = field(metadata={"note": ""})  # what the intruder knew
     agreement: str = field(metadata={"note": ""})  # when values agreed, for pld
     note: str = field(metadata={"note": ""})
@@ -56,6 +65,8 @@ class Intruder:
     probability : ProbabilisticOptions
     sampling : Sampling
         Of the records that are tried.
+    specs : list of Spec
+        The masking, if the intruder knows it.
     """
 
     sets: list[Names]
@@ -63,6 +74,7 @@ class Intruder:
     distance: DistanceOptions
     probability: ProbabilisticOptions
     sampling: Sampling
+    specs: list[Spec]
 
     @classmethod
     def of(
@@ -75,6 +87,7 @@ class Intruder:
         unit: Any = "value",
         sample: Any = "auto",
         random_state: Any = None,
+        knows: Any = None,
     ) -> Intruder:
         """Check what a caller says of an intruder; what is to be drawn is drawn here, once."""
         sets = known_columns(list(columns), known, groups)
@@ -84,7 +97,10 @@ class Intruder:
             DistanceOptions(),
             ProbabilisticOptions(tolerance=tolerance, unit=unit),
             Sampling.of(sample, random_state),
+            [] if knows is None else spec_list(knows),
         )
+        if intruder.specs:
+            check_fitting(intruder.specs, sets)
         intruder.probability.check(intruder.sampling, sets)
         return intruder
 
@@ -133,6 +149,14 @@ def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
     dld = mean_of(link_by_distance(encounter, intruder.sets, intruder.distance))
     pld = mean_of(link_by_probability(encounter, intruder.sets, intruder.probability))
     near = interval_disclosure(encounter.original, encounter.masked, encounter.columns).interval
+    specific = {
+        f"{each.attack} ({each.assumes})": mean_of(each.link(encounter, intruder.sets))
+        for each in fitting_attacks(intruder.specs, intruder.sets)
+    }
+    rates = {"distance": dld.rate, "probabilistic": pld.rate}
+    rates |= {name: link.rate for name, link in specific.items()}
+    strongest = max(rates, key=lambda name: rates[name])
+    most = max((link.rate for link in specific.values()), default=None)
     remarks = dict.fromkeys([encounter.note, *dld.remarks, *pld.remarks])
     remarks.pop(f"mean of {len(intruder.sets)} attacks", None)
     return DisclosureRisk(
@@ -145,6 +169,11 @@ def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
         dld.high,
         pld.low,
         pld.high,
+        strongest,
+        rates[strongest],
+        None if most is None else (dld.rate + pld.rate + most) / 6 + 0.5 * near,
+        0.5 * rates[strongest] + 0.5 * near,
+        {name: link.rate for name, link in specific.items()},
         intruder.known,
         intruder.probability.agreement,
         "; ".join(remarks),
