@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
-from sdc_dask.kernels.kd_tree import box_distance, build_kd_tree, new_stack, unrolled, width
+from sdc_dask.kernels.kd_tree import box_distance, build_kd_tree, new_stack
 from sdc_dask.kernels.neighbours import SearchTree
 
+_ANY = ()  # number of dimensions: loops that end early gain nothing by being unrolled
 _SOUGHT = 8  # points that are looked for one after the other are near each other
 
 
@@ -58,20 +59,17 @@ def count_candidates(
     """
     sought = build_kd_tree(points, weight, _SOUGHT)
     before = np.concatenate([[0], np.cumsum(tree.counts)])
-    return _count_candidates(
-        unrolled(points.shape[1]), tree, before, points, sought.rows, low, high, squares, weight
-    )
+    return _count_candidates(tree, before, points, sought.rows, low, high, squares, weight)
 
 
 @jit
-def _count_candidates(dims, tree, before, points, rows, low, high, squares, weight):
+def _count_candidates(tree, before, points, rows, low, high, squares, weight):
     inside = np.empty(len(rows), np.int64)
     ties = np.empty(len(rows), np.int64)
     first_leaf = len(tree.start) - 2
     stack = new_stack(first_leaf + 1)
     for row in rows:
         inside[row], ties[row] = _candidates(
-            dims,
             tree,
             before,
             first_leaf,
@@ -86,8 +84,8 @@ def _count_candidates(dims, tree, before, points, rows, low, high, squares, weig
 
 
 @jit
-def _candidates(dims, tree, before, first_leaf, point, low, high, square, weight, stack):
-    d = width(dims, point)
+def _candidates(tree, before, first_leaf, point, low, high, square, weight, stack):
+    d = len(point)
     inside = 0
     ties = 0
     stack[0] = 0
@@ -107,7 +105,7 @@ def _candidates(dims, tree, before, first_leaf, point, low, high, square, weight
         if apart:
             continue
         # All of it is in the box, and none of it near enough to matter.
-        if within and (ties < 0 or box_distance(dims, box, point, weight) > square):
+        if within and (ties < 0 or box_distance(_ANY, box, point, weight) > square):
             begin, end = _slots(tree, first_leaf, node)
             inside += before[end] - before[begin]
             continue
@@ -175,19 +173,16 @@ def count_in_most(
         How many records are as good as the given one; -1 if one is better.
     """
     sought = build_kd_tree(points, weight, _SOUGHT)
-    return _count_in_most(
-        unrolled(points.shape[1]), tree, points, sought.rows, low, high, agreeing, squares, weight
-    )
+    return _count_in_most(tree, points, sought.rows, low, high, agreeing, squares, weight)
 
 
 @jit
-def _count_in_most(dims, tree, points, rows, low, high, agreeing, squares, weight):
+def _count_in_most(tree, points, rows, low, high, agreeing, squares, weight):
     out = np.empty(len(rows), np.int64)
     first_leaf = len(tree.start) - 2
     stack = new_stack(first_leaf + 1)
     for row in rows:
         out[row] = _in_most(
-            dims,
             tree,
             first_leaf,
             points[row],
@@ -202,8 +197,8 @@ def _count_in_most(dims, tree, points, rows, low, high, agreeing, squares, weigh
 
 
 @jit
-def _in_most(dims, tree, first_leaf, point, low, high, agreeing, square, weight, stack):
-    d = width(dims, point)
+def _in_most(tree, first_leaf, point, low, high, agreeing, square, weight, stack):
+    d = len(point)
     ties = 0
     stack[0] = 0
     size = 1
@@ -217,7 +212,7 @@ def _in_most(dims, tree, first_leaf, point, low, high, agreeing, square, weight,
                 most += 1
         if most < agreeing:
             continue
-        if most == agreeing and box_distance(dims, box, point, weight) > square:
+        if most == agreeing and box_distance(_ANY, box, point, weight) > square:
             continue
         if node < first_leaf:
             stack[size] = 2 * node + 1
