@@ -14,10 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sdc_dask.masking.request import microaggregation_request
 
 import sdc_dask
-from sdc_dask.masking.microaggregation import plan
 from sdc_dask.release.cluster import local_cluster
 
 
@@ -454,11 +452,9 @@ def test_attributes_do_not_pass() -> None:
 def test_ranks_are_kept_of_cut_leaves_only() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": np.where(rng.random(9_000) < 0.2, 0.0, rng.normal(size=9_000))})
-    planned = plan(
-        dd.from_pandas(frame, npartitions=9),
-        microaggregation_request(frame, ["x"], 3, max_block=20),
-    )
-    placement = planned.groups[0].destinations
+    spec = sdc_dask.Microaggregation(["x"], 3, max_block=20)
+    (step,) = spec.plan(dd.from_pandas(frame, npartitions=9))
+    placement = step.destinations
     assert len(placement.cut) < len(placement.counts) / 10
     assert {len(ranks) for ranks in placement.rank_start.values()} == {len(placement.cut)}
 
