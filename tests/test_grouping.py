@@ -188,7 +188,7 @@ def test_arguments_are_checked() -> None:
             group(frame, ["x", "t"], 1)
         with pytest.raises(TypeError, match="columns must be a list"):
             group(frame, "x", 1)
-        with pytest.raises(ValueError, match="one list of names, received 2 lists"):
+        with pytest.raises(TypeError, match="one list of names, received a list of lists"):
             group(frame, [["x"], ["y"]], 1)
         with pytest.raises(ValueError, match=r"infinite values in columns: 'i' \(1\)"):
             group(frame, ["x", "i"], 1)
