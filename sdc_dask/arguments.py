@@ -53,7 +53,10 @@ def percentage(value: Any, name: str) -> float:
     valid = f"{name} must be a percentage above 0 and at most 100"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SdcTypeError(f"{valid}, received {type(value).__name__}.")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:
+        raise SdcValueError(f"{valid}, received an integer beyond all floats.") from None
     if not 0 < value <= 100:
         raise SdcValueError(f"{valid}, received {value:g}.")
     return value

@@ -48,9 +48,12 @@ class SdcFileNotFoundError(SdcError, FileNotFoundError):
 
 def warn(text: str) -> None:
     """Warn at the line of the caller's code that called into this package, however deep we are."""
-    level = 2
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    ours = level = 1  # this function
+    frame = sys._getframe()
+    # To the outermost frame of ours: contexts have frames of the standard library between.
+    while frame.f_back is not None:
         frame = frame.f_back
         level += 1
-    warnings.warn(text, UserWarning, stacklevel=level - 1)
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            ours = level
+    warnings.warn(text, UserWarning, stacklevel=ours + 1)

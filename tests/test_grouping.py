@@ -182,13 +182,13 @@ def test_arguments_are_checked() -> None:
             group(frame, ["x", "y"], 1, leftover="keep")
         with pytest.raises(KeyError, match="does not have: 'z'"):
             group(frame, ["x", "z"], 1)
-        with pytest.raises(ValueError, match="named more than once: 'x'"):
+        with pytest.raises(ValueError, match="names columns more than once: 'x'"):
             group(frame, ["x", "y", "x"], 1)
         with pytest.raises(TypeError, match="'t' has dtype"):
             group(frame, ["x", "t"], 1)
         with pytest.raises(TypeError, match="columns must be a list"):
             group(frame, "x", 1)
-        with pytest.raises(ValueError, match="one list of names, received 2 lists"):
+        with pytest.raises(TypeError, match="one list of names, received a list of lists"):
             group(frame, [["x"], ["y"]], 1)
         with pytest.raises(ValueError, match=r"infinite values in columns: 'i' \(1\)"):
             group(frame, ["x", "i"], 1)

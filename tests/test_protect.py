@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sdc_dask
+from sdc_dask import Microaggregation
 from sdc_dask.engine import masks
 from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids
@@ -45,14 +46,16 @@ def refuse(source: Path) -> str:
     """Protect a source that is spoiled on the way: return what is said, and see nothing left."""
     # In this thread, where what a test has patched is seen.
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError) as caught:
-        sdc_dask.protect(source, source.with_name("release"), COLUMNS, 5)
+        sdc_dask.protect(source, source.with_name("release"), Microaggregation(COLUMNS, 5))
     assert beside(source) == [source.name]
     return str(caught.value)
 
 
 def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
-    summary = sdc_dask.protect(survey, target, COLUMNS, 5, by="region", drop="person")
+    summary = sdc_dask.protect(
+        survey, target, Microaggregation(COLUMNS, 5, by="region"), drop="person"
+    )
     lazy = dd.read_parquet(survey)
     expected = lazy.sdc.microaggregate(COLUMNS, 5, by="region").compute().drop(columns="person")
     result = dd.read_parquet(target).compute()
@@ -69,26 +72,28 @@ def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> N
         assert words in repr(summary)
 
 
-def test_groups_of_columns_and_missing_cells(scheduler: str, survey: Path) -> None:
+def test_sets_and_missing_cells(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
-    groups_of_columns = [["income", "tax"], ["rent", "wealth"]]
-    summary = sdc_dask.protect(survey, target, groups_of_columns, 4, missing="separate")
+    sets = [["income", "tax"], ["rent", "wealth"]]
+    summary = sdc_dask.protect(survey, target, Microaggregation(sets, 4, missing="separate"))
     lazy = dd.read_parquet(survey)
-    expected = lazy.sdc.microaggregate(groups_of_columns, 4, missing="separate").compute()
+    expected = lazy.sdc.microaggregate(sets, 4, missing="separate").compute()
     pd.testing.assert_frame_equal(dd.read_parquet(target).compute(), expected, check_exact=True)
     assert [each.k_min >= 4 for each in summary.anonymity] == [True, True]
-    assert summary.masked == (("income", "tax"), ("rent", "wealth"))
-    together = expected.sdc.anonymity(["income", "tax", "rent", "wealth"], k=4)
+    assert [each.columns for each in summary.masked] == [("income", "tax"), ("rent", "wealth")]
+    together = expected.sdc.anonymity(["income", "tax", "rent", "wealth"])
     assert summary.joint == together
     assert together.k_min < 4
-    assert "k holds in each group" in repr(summary)
+    assert "k holds in each set of columns" in repr(summary)
 
 
 def test_one_file_with_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "PIECE_BYTES", 20_000)
     frame = sdc_dask.datasets.uniform(5_000, 2).compute()
     frame.to_parquet(tmp_path / "one.parquet", row_group_size=500, index=False)
-    summary = sdc_dask.protect(tmp_path / "one.parquet", tmp_path / "out", ["x0", "x1"], 3)
+    summary = sdc_dask.protect(
+        tmp_path / "one.parquet", tmp_path / "out", Microaggregation(["x0", "x1"], 3)
+    )
     assert summary.files > 2
     result = pd.concat(pd.read_parquet(file) for file in sorted((tmp_path / "out").iterdir()))
     expected = frame.sdc.microaggregate(["x0", "x1"], 3)
@@ -103,7 +108,7 @@ def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
             "x": rng.normal(size=n),
             "single": pa.array(rng.normal(size=n), pa.float32()),
             "whole": pa.array([None if i % 10 == 0 else i for i in range(n)], pa.int64()),
-            "nan": pa.array([np.nan, None, 1.0, -0.0] * 10, pa.float64()),
+            "nan": pa.array([np.nan, None, 1.0, 0.0] * 10, pa.float64()),
             "list": pa.array([[1.5, np.nan], None, [], [2.0]] * 10),
             "struct": pa.array([{"a": i, "b": str(i)} for i in range(n)]),
             "decimal": pa.array([None, 1, 2, 3] * 10).cast(pa.decimal128(24, 2)),
@@ -114,7 +119,9 @@ def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x", "single"], 4)
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x", "single"], 4)
+    )
     result = pq.read_table(tmp_path / "out")
     assert result.schema.names == table.schema.names
     for name in table.schema.names:
@@ -131,7 +138,9 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     )
     frame.attrs["secret"] = "canary attribute"
     frame.to_parquet(tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3, drop="person")
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), drop="person"
+    )
     (file,) = (tmp_path / "out").iterdir()
     assert b"canary" not in file.read_bytes()
     result = pd.read_parquet(file)
@@ -143,7 +152,9 @@ def test_an_index_without_a_name_is_not_released(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "dask")
     frame.compute().sample(frac=1.0, random_state=0).to_parquet(tmp_path / "pandas.parquet")
     for name in ("dask", "pandas.parquet"):
-        summary = sdc_dask.protect(tmp_path / name, tmp_path / "out", ["x0"], 3, replace=True)
+        summary = sdc_dask.protect(
+            tmp_path / name, tmp_path / "out", Microaggregation(["x0"], 3), replace=True
+        )
         assert pq.read_table(tmp_path / "out").column_names == ["x0", "x1"]
         assert len(summary.dropped) == 1
 
@@ -159,7 +170,7 @@ def test_a_failure_leaves_nothing(survey: Path, monkeypatch: pytest.MonkeyPatch)
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, fail)
                 with pytest.raises(OSError, match="no space left"):
-                    sdc_dask.protect(survey, target, COLUMNS, 5)
+                    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
             assert beside(target) == ["survey"]
 
 
@@ -167,14 +178,14 @@ def test_a_failed_replacement_keeps_the_old_target(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, COLUMNS, 5)
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     with monkeypatch.context() as patch, dask.config.set(scheduler="sync"):
         patch.setattr(write.pq, "write_table", fail)
         with pytest.raises(OSError, match="no space left"):
-            sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
-    summary = sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+    summary = sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
     assert summary.anonymity[0].k_min >= 6
     assert beside(target) == ["release", "survey"]
 
@@ -240,7 +251,7 @@ def test_the_hidden_directory_is_closed_to_others(
         real(directory, *args)
 
     monkeypatch.setattr(protect_module, "_verify", look)
-    sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5)
+    sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5))
     assert modes == [0o700]
 
 
@@ -263,12 +274,16 @@ def test_a_local_cluster_listens_on_loopback_only_and_leaves_no_files() -> None:
 def test_progress_is_shown_when_asked_for(
     survey: Path, capsys: pytest.CaptureFixture[str], smallest_class: Callable[..., int]
 ) -> None:
-    sdc_dask.protect(survey, survey.with_name("release"), COLUMNS, 5, progress=True)
+    sdc_dask.protect(
+        survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), progress=True
+    )
     shown = capsys.readouterr()
-    assert "planning blocks" in shown.err
+    assert "Scanning the data and planning" in shown.err
     assert "100%" in shown.err
     assert shown.out == ""
-    sdc_dask.protect(survey, survey.with_name("quiet"), COLUMNS, 5, progress=False)
+    sdc_dask.protect(
+        survey, survey.with_name("quiet"), Microaggregation(COLUMNS, 5), progress=False
+    )
     assert capsys.readouterr() == ("", "")
 
 
@@ -295,7 +310,7 @@ def write_by(path: Path, keys: list[list], kind: pa.DataType) -> None:
 )
 def test_strata_of_every_kind(tmp_path: Path, keys: list[list], kind: pa.DataType) -> None:
     write_by(tmp_path / "in", keys, kind)
-    sdc_dask.protect(tmp_path / "in", tmp_path / "out", ["x"], 4, by="g")
+    sdc_dask.protect(tmp_path / "in", tmp_path / "out", Microaggregation(["x"], 4, by="g"))
     table = pq.read_table(tmp_path / "out")
     classes: dict[tuple, int] = {}
     for key, value in zip(table["g"].to_pylist(), table["x"].to_pylist(), strict=True):
@@ -331,7 +346,7 @@ def test_an_interrupt_between_the_renames_keeps_the_old_target(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, COLUMNS, 5)
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     real = Path.rename
 
@@ -343,7 +358,7 @@ def test_an_interrupt_between_the_renames_keeps_the_old_target(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
     assert beside(target) == ["release", "survey"]
 
@@ -352,7 +367,7 @@ def test_what_remains_of_an_old_target_is_a_warning(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, COLUMNS, 5)
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
     real = protect_module.shutil.rmtree
 
     def refuse(path: Path, **options: object) -> None:
@@ -362,7 +377,7 @@ def test_what_remains_of_an_old_target_is_a_warning(
 
     monkeypatch.setattr(protect_module.shutil, "rmtree", refuse)
     with pytest.warns(UserWarning, match="cleaning up failed"):
-        sdc_dask.protect(survey, target, COLUMNS, 6, replace=True)
+        sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
     assert dd.read_parquet(target).compute().sdc.anonymity(COLUMNS).k_min >= 6
 
 
@@ -373,7 +388,9 @@ def test_source_files_that_are_links_into_the_target(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "target" / "0.parquet", index=False)
     (tmp_path / "source" / "0.parquet").symlink_to(tmp_path / "target" / "0.parquet")
     with pytest.raises(ValueError, match="1 files of the source are links into the target"):
-        sdc_dask.protect(tmp_path / "source", tmp_path / "target", ["x0"], 3, replace=True)
+        sdc_dask.protect(
+            tmp_path / "source", tmp_path / "target", Microaggregation(["x0"], 3), replace=True
+        )
     assert (tmp_path / "source" / "0.parquet").exists()
 
 
@@ -391,7 +408,7 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
     )
     table = pa.table([np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, [[1, 2]] * 9], schema=schema)
     pq.write_table(table, tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3)
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
     (file,) = (tmp_path / "out").iterdir()
     assert b"canary" not in file.read_bytes()
     assert pq.read_table(file)["nested"].to_pylist() == [{"a": 1}] * 9
@@ -401,5 +418,5 @@ def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
     codes = pa.array([["a"], ["b"]] * 5, pa.list_(pa.dictionary(pa.int32(), pa.string())))
     pq.write_table(pa.table({"x": np.arange(10.0), "codes": codes}), tmp_path / "in.parquet")
     with pytest.raises(ValueError, match="'codes' has categories in lists"):
-        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", ["x"], 3)
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
     assert beside(tmp_path / "out") == ["in.parquet"]

@@ -119,8 +119,8 @@ class FuzzyMicroaggregation(Spec):
     missing: str = option("error", "error, or separate: records with the same missing cells")
 
     def __post_init__(self) -> None:
-        arguments.flag(self.standardize, "standardize")
         kept = blockwise.check_options(self, blockwise.blockings())
+        kept["standardize"] = arguments.flag(self.standardize, "standardize")
         kept["m1"] = arguments.number(self.m1, "m1", 1.0, infinite=True)
         kept["m2"] = arguments.number(self.m2, "m2", 1.0, infinite=True)
         for name, value in kept.items():

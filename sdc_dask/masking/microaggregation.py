@@ -135,8 +135,8 @@ class Microaggregation(Spec):
 
     def __post_init__(self) -> None:
         arguments.one_of(self.method, "method", METHODS)
-        arguments.flag(self.standardize, "standardize")
         kept = blockwise.check_options(self, blockwise.blockings("auto"))
+        kept["standardize"] = arguments.flag(self.standardize, "standardize")
         if self.blocks_by is None:
             arguments.no_block_size(kept["max_block"])
         kept |= _own_option(self, kept["columns"])

@@ -270,13 +270,13 @@ def _plain(value: Any, name: str) -> Any:
     for family, made in _FAMILIES.items():
         if isinstance(value, made):
             return {family: value.alpha}
-    if value is None:
+    if value is None and name not in _NAMES:
         return "none"
-    if isinstance(value, float) and math.isinf(value):
+    if isinstance(value, float) and math.isinf(value) and name not in _NAMES:
         return "inf"
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (str, bool, int, float)):
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise SdcTypeError(
         f"{name} holds a {type(value).__name__}, which cannot be written: names must be texts or "
