@@ -200,8 +200,12 @@ def representatives(
     -----
     An integral of Sugeno compares values with measures, which are in [0, 1]. z-scores are not, and
     are compared with them all the same, as the definition for real numbers has it (definition 5 of
-    the thesis): what is above 1 counts as 1 at most. This gives the published figures, while
-    scaling them to [0, 1] would make no difference between both ways to normalize.
+    the thesis): what is above 1 counts as 1 at most. The thesis does not say whether its figures
+    were computed so; of the twofold integral they are nearer to this than to z-scores that are cut
+    off to [0, 1]. Scaling each column of z-scores to [0, 1] would be the same as "range".
+
+    Where cells are missing, the values that are present are aggregated, as proposition 3 of the
+    thesis allows. In its experiments they were replaced by 0 after normalization.
 
     Examples
     --------
