@@ -19,7 +19,8 @@ they come to the published figures, so that being near is no proof of them:
   measured. Undivided, they give much the same figures; each file standardized by itself, Ionosphere
   has half of the published ones after ranging.
 - For links by probability they agree within a tenth of these deviations. Of 0.05 to 0.4 deviations
-  and of 5 to 20 percent of the value, none comes near all figures: in four runs, mean differences were 2.6 to 3.3 links.
+  and of 5 to 20 percent of the value, none comes near all figures: in four runs, mean
+  differences were 2.6 to 3.3 links.
 - The twofold integrals of Tables 5.6 and 5.7 are those of the three best pairs of families, whose
   names cannot be read in the copy at hand. Beside them are the three pairs that are the best of
   nine here, over the whole table; which belongs to which is not known, and they do not enter the
