@@ -33,6 +33,7 @@ from sdc_dask.risk.interval import (
     width_disclosure,
 )
 from sdc_dask.risk.linkage import Linkage
+from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
 from sdc_dask.utility.sse import SSE, sse
@@ -927,3 +928,72 @@ class SdcAccessor:
             secret = arguments.name_list(confidential, "confidential")
             return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k)
+
+    def linkage_without_common(
+        self,
+        other: Frame,
+        columns: Sequence[Hashable] | None = None,
+        other_columns: Sequence[Hashable] | None = None,
+        *,
+        function: str = "owa",
+        quantifiers: str | Sequence[str] = "threshold",
+        normalize: str | None = "zscore",
+        attack: str = "distance",
+        sample: int | str | None = None,
+        random_state: int | None = None,
+        **options: Any,
+    ) -> LinkageWithoutCommon:
+        """Link records to those of a file about the same individuals that has other columns.
+
+        The values of a record, whatever columns they are of, are aggregated in ten ways. Records
+        of both files are linked by these ten numbers, their representatives.
+
+        Parameters
+        ----------
+        other : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        columns, other_columns : list, optional
+            Numeric columns of this frame and of `other`, by default all of each. Missing cells are
+            left out of the aggregation; every record must have one value at least.
+        function : {"owa", "sugeno", "twofold"}, default "owa"
+            The aggregation function.
+        quantifiers : {"power", "sigmoid", "threshold"}, or a pair of these, default "threshold"
+            The family of its ten measures. A pair is for "twofold" alone: for the measures of
+            Sugeno and of Choquet.
+        normalize : {"zscore", "range"} or None, default "zscore"
+            Standardize every column, or scale it to [0, 1], by what its own file holds. With None,
+            values are taken as they are.
+        attack : {"distance", "probabilistic"}, default "distance"
+            Link to the nearest representatives, or by those that agree.
+        sample, random_state, **options
+            As in :meth:`linkage`, where `other` is the masked frame. Representatives agree within
+            a tenth of their deviation by default: ``tolerance=0.1, unit="deviation"``.
+
+        Returns
+        -------
+        LinkageWithoutCommon
+            As :meth:`linkage` returns it, with ``chance``: the probability that links at random
+            are right as often, or more often.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> firms = pd.DataFrame({"benefits": [2.0, 9.0, 4.0, 7.0], "costs": [1.0, 8.0, 5.0, 6.0]})
+        >>> taxes = pd.DataFrame({"income_tax": [0.5, 2.8, 1.2, 2.0], "value_tax": [5, 19, 11, 14]})
+        >>> found = firms.sdc.linkage_without_common(taxes)
+        >>> found.correct, round(found.chance, 4)
+        (4.0, 0.0417)
+        """
+        return linkage_without_common(
+            self._frame,
+            other,
+            columns,
+            other_columns,
+            function=function,
+            quantifiers=quantifiers,
+            normalize=normalize,
+            attack=attack,
+            sample=sample,
+            random_state=random_state,
+            **options,
+        )

@@ -189,7 +189,7 @@ def choquet(values: ArrayLike, measure: Measure) -> NDArray[np.float64]:
     return _integrate(_choquet, values, measure)
 
 
-def sugeno(values: ArrayLike, measure: Measure) -> NDArray[np.float64]:
+def sugeno(values: ArrayLike, measure: Measure, *, unbounded: bool = False) -> NDArray[np.float64]:
     """Return the Sugeno integral of every record.
 
     Parameters
@@ -199,6 +199,8 @@ def sugeno(values: ArrayLike, measure: Measure) -> NDArray[np.float64]:
         the rest of the record counts.
     measure : callable or array of 2**d numbers
         The weight of every set of columns, as in :func:`choquet`.
+    unbounded : bool, default False
+        Take any numbers, such as z-scores, by the same formula. The result does not exceed 1.
 
     Returns
     -------
@@ -220,12 +222,17 @@ def sugeno(values: ArrayLike, measure: Measure) -> NDArray[np.float64]:
     array([0.5, 0.3])
     """
     values = _matrix(values)
-    _check_domain(values, 0.0, 1.0, "sugeno is defined for values in [0, 1]")
+    if not unbounded:
+        _check_domain(values, 0.0, 1.0, "sugeno is defined for values in [0, 1]")
     return _integrate(_sugeno, values, measure)
 
 
 def twofold(
-    values: ArrayLike, sugeno_measure: Measure, choquet_measure: Measure
+    values: ArrayLike,
+    sugeno_measure: Measure,
+    choquet_measure: Measure,
+    *,
+    unbounded: bool = False,
 ) -> NDArray[np.float64]:
     """Return the twofold integral of every record, which generalizes Choquet's and Sugeno's.
 
@@ -236,6 +243,8 @@ def twofold(
         quantifiers; the rest of the record counts.
     sugeno_measure, choquet_measure : callable or array of 2**d numbers
         The weights of every set of columns, as in :func:`choquet`.
+    unbounded : bool, default False
+        Take any numbers, such as z-scores, by the same formula.
 
     Returns
     -------
@@ -269,7 +278,8 @@ def twofold(
     array([0.5])
     """
     values = _matrix(values)
-    _check_domain(values, 0.0, 1.0, "twofold is defined for values in [0, 1]")
+    if not unbounded:
+        _check_domain(values, 0.0, 1.0, "twofold is defined for values in [0, 1]")
     return _integrate(_twofold, values, sugeno_measure, choquet_measure)
 
 
@@ -556,8 +566,8 @@ def _choquet(values: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]
 
 
 def _sugeno(values: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
-    largest = np.zeros(len(values))
-    for i in range(values.shape[1]):
+    largest = np.minimum(values[:, 0], levels[0])
+    for i in range(1, values.shape[1]):
         np.maximum(largest, np.minimum(values[:, i], levels[i]), out=largest)
     return largest
 

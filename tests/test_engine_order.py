@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sdc_dask.masking.projections import Single
 
 from sdc_dask.engine.exchange import Exchange, Swaps, count_present, lay_out
 from sdc_dask.engine.frames import Calls
@@ -28,7 +29,6 @@ from sdc_dask.engine.sort import (
 )
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.engine.trip import Step, masked_values, put_home, travel_home
-from sdc_dask.masking.projections import Single
 
 N = 90
 
