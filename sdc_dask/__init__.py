@@ -7,6 +7,7 @@ from sdc_dask import aggregation, datasets, grouping
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.errors import SdcError
+from sdc_dask.job import Job
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation
@@ -17,6 +18,7 @@ from sdc_dask.release.protect import protect
 __all__ = [
     "Blocks",
     "FuzzyMicroaggregation",
+    "Job",
     "Mic1D",
     "Microaggregation",
     "RankSwap",

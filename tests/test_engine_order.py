@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sdc_dask.engine.projections import Single
 
 from sdc_dask.engine.exchange import Exchange, Swaps, count_present, lay_out
 from sdc_dask.engine.frames import Calls
+from sdc_dask.engine.projections import Single
 from sdc_dask.engine.scan import scan
 from sdc_dask.engine.sort import (
     Cells,
