@@ -15,10 +15,10 @@ demo: .venv/.installed-run ## Protect a made-up survey and show what happened
 	$(BIN)/sdc-dask demo $(ARGS)
 
 test: .venv/.installed-test ## Run the tests and the examples of the docstrings
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-all: .venv/.installed-test ## Run all tests, the long ones too
-	$(BIN)/python -m pytest -m "" $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "" $(ARGS)
 
 lint: .venv/.installed-dev ## Check style, format and types
 	$(BIN)/python -m ruff check .

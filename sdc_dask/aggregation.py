@@ -469,7 +469,7 @@ def check_quantifier(quantifier: Quantifier) -> None:
     >>> check_quantifier(lambda x: 1 - x)
     Traceback (most recent call last):
         ...
-    ValueError: a quantifier must have Q(0) = 0, received Q(0) = 1.0.
+    sdc_dask.errors.SdcValueError: a quantifier must have Q(0) = 0, received Q(0) = 1.0.
     """
     if isinstance(quantifier, _Family):
         return

@@ -28,6 +28,22 @@ EIA_COLUMNS = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the first and the last case of a test on a cluster; those between are long tests.
+
+    A case on a cluster takes seconds, and says little that the others and threads do not.
+    """
+    by_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if params.get("scheduler") == "cluster":
+            by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for cases in by_test.values():
+        for item in cases[1:-1]:
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[object]:
     with local_cluster(2, "2GiB") as client:

@@ -194,7 +194,7 @@ def test_a_target_that_exists_is_an_error(source: Path) -> None:
     assert "exists: choose another name, or replace it with replace=True" in text
     (target / "old.txt").write_text("old")
     text = refuse(FileExistsError, source, target, replace=True)
-    assert "1 entries that are no parquet files" in text
+    assert "other entries than parquet files (1)" in text
     (target / "old.txt").rename(target / "old.parquet")
     protect(source, target, SPEC, replace=True)
     assert sorted(path.name for path in target.iterdir())[0] == "part-000000.parquet"

@@ -27,7 +27,7 @@ def test_readme(
     monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {}
     codes = _blocks("python")
-    assert len(codes) == 3
+    assert len(codes) == 4
     with dask.config.set(scheduler="threads"):
         for number, code in enumerate(codes):
             exec(compile(code, f"README.md, block {number}", "exec"), session)
@@ -46,7 +46,7 @@ def test_readme(
     [
         ("docs/methods.md", 3, "GroupAnonymity of 10,000 records in 2 groups"),
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
-        ("docs/measures.md", 2, "swapped, p = 5"),
+        ("docs/measures.md", 3, "swapped, p = 5"),
     ],
 )
 def test_documents(

@@ -105,7 +105,7 @@ def test_run(file: Path) -> None:
         ("format = 1\n", "format = 0\n", "format must be 1, received 0"),
         ("format = 1\n", "format = '1'\n", "format must be 1, received '1'"),
         ("format = 1\n", "format = true\n", "format must be 1, received True"),
-        ("source =", "sorce =", "no 'sorce': did you mean 'source'\\?"),
+        ("source =", "sorce =", "no 'sorce' \\(did you mean 'source'\\?\\)"),
         ("source =", "# source =", "needs source: name it"),
         ('"survey"', "5", "source must be a path as text, received 5"),
         ('"survey"', '""', "source must be a path as text, received ''"),

@@ -90,7 +90,7 @@ def test_block_order_has_the_rows_of_kept_order() -> None:
     pd.testing.assert_frame_equal(moved.sort_index(), kept, check_exact=True)
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 64])
+@pytest.mark.parametrize("npartitions", [1, 7, pytest.param(64, marks=pytest.mark.soak)])
 def test_one_answer_on_threads(npartitions: int, eia: pd.DataFrame, tied: pd.DataFrame) -> None:
     uniform = sdc_dask.datasets.uniform(20_000, 3).compute()
     for frame in (uniform, eia, tied[["age", "hours", "income"]]):
@@ -105,7 +105,6 @@ def test_one_answer_on_threads(npartitions: int, eia: pd.DataFrame, tied: pd.Dat
     ("workers", "partitionings"),
     [
         (1, [7]),
-        (4, [1]),
         *(pytest.param(workers, [1, 7, 64], marks=pytest.mark.soak) for workers in (1, 2, 4)),
     ],
 )

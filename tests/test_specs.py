@@ -185,7 +185,7 @@ def test_what_has_no_text_cannot_be_written(spec: Spec, says: str) -> None:
         ({"masking": "mic1d", "columns": ["x"], "zzz": 5}, "has no 'zzz'. It has: columns, kappa"),
         ({"masking": "mic1d", "columns": ["x"], 7: 5}, "has no int. It has: "),
         ({"masking": "rank_swop", "columns": ["x"]}, "did you mean 'rank_swap'?"),
-        ({"masking": "zzz"}, "masking must be one of 'fuzzy_microaggregation', 'mic1d'"),
+        ({"masking": "zzz"}, "masking must be one of"),
         ({"masking": 3}, "received int"),
         ({"columns": ["x"], "k": 3}, "received None"),
         ({"masking": "microaggregation"}, "needs columns, k: name it"),
