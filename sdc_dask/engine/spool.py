@@ -29,17 +29,14 @@ class SpoolFile:
 
     path: str
     homes: NDArray[np.int64]  # numbers of the home partitions that have rows here, ascending
-    ends: NDArray[np.int64]  # by these: where their rows end in the file
 
-    def read(self, number: int) -> pa.Table:
-        """Read the row ids and values of a home partition, and nothing else."""
+    def read(self, number: int) -> list[pa.RecordBatch]:
+        """Read the row ids and values of a home partition, if there are any, and nothing else."""
         place = int(np.searchsorted(self.homes, number))
-        begin = int(self.ends[place - 1]) if place else 0
-        here = place < len(self.homes) and self.homes[place] == number
-        end = int(self.ends[place]) if here else begin
-        with pa.memory_map(self.path) as file:
-            batch = pa.ipc.open_file(file).get_batch(0)
-        return pa.Table.from_batches([batch.slice(begin, end - begin)])
+        if place == len(self.homes) or self.homes[place] != number:
+            return []
+        with pa.OSFile(self.path) as file:
+            return [pa.ipc.open_file(file).get_batch(place)]
 
 
 @dataclass(frozen=True)
@@ -47,11 +44,13 @@ class Spool:
     """The masked values of all records, on disk."""
 
     files: tuple[SpoolFile, ...]
+    schema: pa.Schema
     row_ids: RowIds
 
     def fetch(self, number: int) -> pd.DataFrame:
         """Return the masked values of a home partition, indexed by their positions in it."""
-        table = pa.concat_tables([file.read(number) for file in self.files])
+        batches = [batch for file in self.files for batch in file.read(number)]
+        table = pa.Table.from_batches(batches, self.schema)
         position = self.row_ids.position(table.column("key").to_numpy())
         place = np.full(int(position.max(initial=-1)) + 1, -1, np.int64)
         place[position] = np.arange(len(position))
@@ -71,7 +70,9 @@ def _dtype_of(kind: pa.DataType) -> pd.ArrowDtype | None:
 
 def gather_spool(files: Sequence[SpoolFile], row_ids: RowIds) -> Spool:
     """Put the files of all partitions together."""
-    return Spool(tuple(files), row_ids)
+    with pa.OSFile(files[0].path) as file:
+        schema = pa.ipc.open_file(file).schema
+    return Spool(tuple(files), schema, row_ids)
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,11 @@ class WriteSpool:
         path = os.path.join(self.directory, f"{number:06d}")
         # A task that runs twice never writes into a file that is being read.
         unfinished = f"{path}.{uuid.uuid4().hex}"
-        with pa.OSFile(unfinished, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
-            writer.write_batch(batch)
-        os.replace(unfinished, path)
         homes, counts = np.unique(home, return_counts=True)
-        return SpoolFile(path, homes, np.cumsum(counts))
+        begins = np.cumsum(counts) - counts
+        with pa.OSFile(unfinished, "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+            # One batch for each home partition: who fetches its rows reads no others.
+            for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
+                writer.write_batch(batch.slice(begin, count))
+        os.replace(unfinished, path)
+        return SpoolFile(path, homes)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,8 +31,10 @@ class Piece:
     row_groups: tuple[int, ...]
     rows: int
 
-    def read(self, columns: Sequence[str] | None = None, *, by: Sequence[str]) -> pa.Table:
-        """Read columns as an Arrow table, in canonical form; all of them by default.
+    def read(
+        self, columns: Sequence[str] | None = None, *, by: Sequence[str], masked: Sequence[str]
+    ) -> pa.Table:
+        """Read columns as an Arrow table, all by default: those that are not masked in one form.
 
         Zero has no sign, and a number that is none has one pattern of bits: both could mark a
         record. In the columns of `by`, which are compared, it is a missing cell. Floats within
@@ -43,7 +45,7 @@ class Piece:
                 list(self.row_groups), columns=columns, use_threads=False, use_pandas_metadata=False
             )
         for position, field in enumerate(table.schema):
-            if pa.types.is_floating(field.type):
+            if pa.types.is_floating(field.type) and field.name not in masked:
                 column = _canonical(table.column(position), as_missing=field.name in by)
                 table = table.set_column(position, field, column)
         return table
@@ -117,13 +119,16 @@ class Source:
 
 
 def _canonical(column: pa.ChunkedArray, *, as_missing: bool) -> pa.ChunkedArray:
-    """Return floats without negative zeros, with one NaN or none."""
-    column = pc.add(column, pa.scalar(0, column.type))
-    odd = pc.is_nan(column)
-    if pc.any(odd).as_py():
-        one = pa.scalar(None if as_missing else math.nan, column.type)
-        column = pc.if_else(odd, one, column)
-    return column
+    """Return floats without negative zeros, with one NaN or none; the same ones if they are so."""
+    values = column.to_numpy()
+    odd = np.isnan(values)
+    if not odd.any() and not (np.signbit(values) & (values == 0)).any():
+        return column
+    missing = column.is_null()
+    found = pa.chunked_array([pa.array(np.where(odd, np.nan, values + 0.0), column.type)])
+    if as_missing:
+        missing = pc.or_(missing, pa.chunked_array([pa.array(odd)]))
+    return pc.if_else(missing, pa.scalar(None, column.type), found)
 
 
 def is_parquet(file: Path) -> bool:
@@ -217,7 +222,7 @@ def _pieces(file: Path, metadata: pq.FileMetaData) -> list[Piece]:
 
 
 def _read_frame(piece: Piece, numbers: list[str], others: list[str]) -> pd.DataFrame:
-    table = piece.read([*numbers, *others], by=others)
+    table = piece.read([*numbers, *others], by=others, masked=numbers)
     piece.check_texts(table, [*numbers, *others])
     return to_pandas(table, numbers, others)
 

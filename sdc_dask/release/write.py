@@ -151,7 +151,7 @@ def write_piece(
     spools : sequence of Spool
         Masked values, by step.
     """
-    original = piece.read(by=layout.by)
+    original = piece.read(by=layout.by, masked=layout.masked)
     part = to_pandas(original, list(layout.masked), list(layout.by))
     masked: dict[Hashable, Any] = {}
     for step, checksum, spool in zip(steps, checksums, spools, strict=True):
@@ -177,8 +177,10 @@ def _protect(original: pa.Table, layout: Layout, masked: Mapping[Hashable, Any])
         if field.name in masked:
             array = pa.array(masked[field.name], from_pandas=True).cast(field.type)
             if pa.types.is_floating(field.type):
-                # A mean of no value is missing, whatever pandas makes of it.
-                array = pc.if_else(pc.is_nan(array), pa.scalar(None, field.type), array)
+                # A mean of no value is missing, whatever pandas makes of it; zero has no sign.
+                array = pc.add(array, pa.scalar(0, field.type))
+                if pc.any(pc.is_nan(array)).as_py():
+                    array = pc.if_else(pc.is_nan(array), pa.scalar(None, field.type), array)
             arrays.append(array)
         elif pa.types.is_dictionary(field.type):
             arrays.append(_prune(original.column(field.name).combine_chunks()))
@@ -228,6 +230,16 @@ def _check(path: str, name: str, meant: pa.Table, before: pd.DataFrame, layout: 
     )
 
 
+def _one_form(values: pd.Series) -> pd.Series:
+    """Return floats as they are written: no sign of zero, and missing if they are no number."""
+    floats = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
+    return pd.Series(
+        pa.array(floats, from_pandas=True)
+        .cast(values.dtype.pyarrow_dtype)
+        .to_pandas(types_mapper=pd.ArrowDtype)
+    )
+
+
 def _fingerprint(
     before: pd.DataFrame, columns: Sequence[str], after: pd.DataFrame, kept: Sequence[str]
 ) -> list[NDArray[np.uint64]]:
@@ -237,6 +249,8 @@ def _fingerprint(
     2**-128. Strata that are dropped are those of the source in both.
     """
     column, *by = columns
+    if pd.api.types.is_float_dtype(before[column].dtype):
+        before = before.assign(**{column: _one_form(before[column])})
     sums = []
     for frame in (before, after):
         cells = pd.concat(
