@@ -94,8 +94,8 @@ def checksum_of(
     part: pd.DataFrame, numbers: Sequence[Hashable], others: Sequence[Hashable]
 ) -> np.uint64:
     """Return a checksum of numbers and of other columns, and of the order of their rows."""
-    cells = [to_float(part, numbers).view(np.uint64)]
+    cells = to_float(part, numbers).view(np.uint64)
     if others:
         hashed = pd.util.hash_pandas_object(part[list(others)], index=False)
-        cells.append(hashed.to_numpy(np.uint64)[:, None])
-    return checksum(np.ascontiguousarray(np.hstack(cells)))
+        cells = np.hstack([cells, hashed.to_numpy(np.uint64)[:, None]])
+    return checksum(cells)

@@ -131,6 +131,10 @@ class Scan:
         scans = [self.columns[column] for column in columns]
         return np.array([scan.low for scan in scans]), np.array([scan.high for scan in scans])
 
+    def sums(self, columns: Sequence[Hashable]) -> dict[Hashable, ExactSum]:
+        """Return exact sums of values, by column."""
+        return {column: self.columns[column].sums for column in columns}
+
     def expected(self, columns: Sequence[Hashable]) -> Expected:
         """Return what later passes over columns must find."""
         complete = np.array([self.columns[column].missing == 0 for column in columns])

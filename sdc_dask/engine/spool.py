@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask.engine.destinations import Values
-from sdc_dask.engine.masks import routed_frame
 from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.errors import SdcRuntimeError
 
@@ -75,6 +74,16 @@ def gather_spool(files: Sequence[SpoolFile], row_ids: RowIds) -> Spool:
     return Spool(tuple(files), schema, row_ids)
 
 
+def _batch(rows: NDArray[np.int64], values: Values, order: NDArray[np.int64]) -> pa.RecordBatch:
+    """Return row ids and values, which are put in order."""
+    if isinstance(values, pd.Series):
+        columns = [pa.array(values.take(order), from_pandas=True)]
+    else:
+        columns = [pa.array(values[order, j]) for j in range(values.shape[1])]
+    names = ["key", *(f"v{j}" for j in range(len(columns)))]
+    return pa.RecordBatch.from_arrays([pa.array(rows), *columns], names)
+
+
 @dataclass(frozen=True)
 class WriteSpool:
     """Writes the masked values of a partition, ordered by home partition."""
@@ -88,8 +97,7 @@ class WriteSpool:
         # Sorting is by radix where keys have 16 bits.
         few = home.max(initial=0) < 2**16
         order = np.argsort(home.astype(np.uint16) if few else home, kind="stable")
-        frame = routed_frame(rows, values).take(order)
-        batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+        batch = _batch(rows[order], values, order)
         path = os.path.join(self.directory, f"{number:06d}")
         # A task that runs twice never writes into a file that is being read.
         unfinished = f"{path}.{uuid.uuid4().hex}"

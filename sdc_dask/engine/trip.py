@@ -9,8 +9,8 @@ A trip ends at home (a frame), in files (a spool), or where the records were mas
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
 from sdc_dask.engine.spool import WriteSpool, gather_spool
 from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.exact import ExactSum
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,14 @@ class Step:
     mask : Mask
     moved : bool
         Whether values only change places, so that columns keep their dtypes.
+    sums : mapping
+        Of the original values, by column, if a scan has them.
     """
 
     destinations: Destinations
     mask: Mask
     moved: bool = False
+    sums: Mapping[Hashable, ExactSum] = field(default_factory=dict, repr=False)
 
     @property
     def blocks(self) -> Blocks | None:

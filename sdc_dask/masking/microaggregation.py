@@ -196,7 +196,9 @@ class Microaggregation(Spec):
             if self.blocks_by is None:
                 items = Records(columns, projection, scanned.expected(columns))
                 order = plan_order(frame, items, strata, scanned.rows)
-                return Step(order, MaskInOrder(self.k, coordinates, order))
+                return Step(
+                    order, MaskInOrder(self.k, coordinates, order), sums=scanned.sums(columns)
+                )
             grouping = Ordered(self.k, projection)
         elif self.method == "vmdav":
             assert self.gain is not None
@@ -208,7 +210,8 @@ class Microaggregation(Spec):
         placement = blockwise.place_in_blocks(
             frame, self, scanned, strata, columns, coordinates, self.blocks_by, largest
         )
-        return Step(placement, MaskByCentroids(k, coordinates, grouping))
+        mask = MaskByCentroids(k, coordinates, grouping)
+        return Step(placement, mask, sums=scanned.sums(columns))
 
     def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:
         """Return what records are put in order by. The first principal component takes a pass."""

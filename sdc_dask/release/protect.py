@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,13 @@ def protect(
     with _timed(seconds, "plan"):
         say("Scanning the data and planning", show)
         planned = plan(frame, listed, random_state)
+    known = {
+        str(name): sums
+        for each in planned
+        for step in each.steps
+        for name, sums in step.sums.items()
+    }
+    layout = replace_fields(layout, summed=tuple(known))
     with written_beside(target, replace) as directory:
         with _timed(seconds, "mask and write"):
             say("Masking, writing and checking files", show)
@@ -117,6 +125,7 @@ def protect(
                 trips = spool(frame, planned, folders)
                 written = compute(_write_all(opened, trips, layout, directory), show)
         with _timed(seconds, "verify"):
+            written = replace_fields(written, values=written.values | known)
             summary = _summary(target, opened, planned, layout, dropped, written, seconds)
             _verify(directory, written.files, opened, summary, written.moved)
     return summary
