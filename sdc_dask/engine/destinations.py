@@ -49,9 +49,13 @@ class Destinations(ABC):
         """Return the columns that tell the place of a record."""
         return list(dict.fromkeys([*self.columns, *self.by]))
 
-    def checksum(self, part: pd.DataFrame) -> np.uint64:
-        """Return a checksum of the values, and their order, that decide where rows go."""
-        return checksum_of(part, self.columns, self.by)
+    def checksum(self, part: pd.DataFrame, values: Values | None = None) -> np.uint64:
+        """Return a checksum of the values, and their order, that decide where rows go.
+
+        `values` are those that depart, if they are at hand: they are not converted again then.
+        """
+        numbers = to_float(part, self.columns) if values is None else values
+        return checksum_of(numbers.reshape(len(part), len(self.columns)), part, self.by)
 
     def restore(self, part: pd.DataFrame, back: pd.DataFrame, *, moved: bool) -> list[Any]:
         """Return the new arrays of the columns.
@@ -91,10 +95,10 @@ def check_positions(back: pd.DataFrame, expected: NDArray[np.int64]) -> None:
 
 
 def checksum_of(
-    part: pd.DataFrame, numbers: Sequence[Hashable], others: Sequence[Hashable]
+    numbers: NDArray[np.float64], part: pd.DataFrame, others: Sequence[Hashable]
 ) -> np.uint64:
     """Return a checksum of numbers and of other columns, and of the order of their rows."""
-    cells = to_float(part, numbers).view(np.uint64)
+    cells = numbers.view(np.uint64)
     if others:
         hashed = pd.util.hash_pandas_object(part[list(others)], index=False)
         cells = np.hstack([cells, hashed.to_numpy(np.uint64)[:, None]])

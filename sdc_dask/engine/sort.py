@@ -199,11 +199,11 @@ class Order(Destinations):
         """Return the first key of every range, and one beyond the last."""
         return self.row_ids.first_keys(self.splitters.ranges)
 
-    def checksum(self, part: pd.DataFrame) -> np.uint64:
+    def checksum(self, part: pd.DataFrame, values: Values | None = None) -> np.uint64:
         """Return a checksum of the values, and their order, that decide where rows go."""
         if isinstance(self.items, Present):
-            return checksum_of(part, (), self.needed())
-        return super().checksum(part)
+            return checksum_of(np.empty((len(part), 0)), part, self.needed())
+        return super().checksum(part, values)
 
     def restore(self, part: pd.DataFrame, back: pd.DataFrame, *, moved: bool) -> list[Any]:
         """Return the new arrays of the columns."""

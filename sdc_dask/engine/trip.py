@@ -130,11 +130,12 @@ def masked_values(
     shared = call.share(there)
     left, checksums = [], []
     for number, part in enumerate(partitions(frame[there.needed()])):
-        # First the checksum: a partition would be kept for it otherwise, to the very end.
-        before = call(_checksum, call.wait_for(after), shared, part)
-        checksums.append(before)
-        left.append(call(_depart, before, part, number, shared))
-    meta = _depart(None, meta_of(frame), NO_PARTITION, there)
+        departing = call(_depart_with_checksum, call.wait_for(after), part, number, shared)
+        checksums.append(call(_second, departing))
+        # Rows wait for their checksum, which is asked for at the very end: until it has been taken
+        # out, they would be kept.
+        left.append(call(_first, departing, checksums[-1]))
+    meta = _depart(meta_of(frame), NO_PARTITION, there)
     routed = call.route(left, meta, there.divisions(len(left)))
     return step.mask.run(call, routed, there.row_ids, then), checksums
 
@@ -143,7 +144,7 @@ def travel_home(frame: Frame, step: Step, after: Task = None) -> Trip:
     """Mask the columns of a step, and bring the values back to where they came from."""
     call, there = Calls.of(frame), step.destinations
     masked, checksums = masked_values(frame, step, _leave, after)
-    meta = _depart(None, meta_of(frame), NO_PARTITION, there)
+    meta = _depart(meta_of(frame), NO_PARTITION, there)
     routed = call.route(masked, meta, there.row_ids.divisions(len(checksums)))
     back = [call(_arrive, part, there.row_ids) for part in routed]
     return Trip(step, back, checksums, _all_done(call, masked))
@@ -199,11 +200,23 @@ def stay_in_blocks(frame: Frame, step: Step) -> Frame:
     return from_partitions(stayed, result, frame, in_place=False)
 
 
-def _checksum(_after: Any, there: Destinations, part: pd.DataFrame) -> np.uint64:
-    return there.checksum(part)
+def _depart_with_checksum(
+    _after: Any, part: pd.DataFrame, number: int, there: Destinations
+) -> tuple[pd.DataFrame, np.uint64]:
+    """Make the routed rows of a partition, and the checksum of what they come from."""
+    key, values = there.depart(part, number)
+    return routed_frame(key, values), there.checksum(part, values)
 
 
-def _depart(_after: Any, part: pd.DataFrame, number: int, there: Destinations) -> pd.DataFrame:
+def _first(pair: tuple[Any, Any], _after: Any) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _depart(part: pd.DataFrame, number: int, there: Destinations) -> pd.DataFrame:
     """Make the routed rows of a partition."""
     return routed_frame(*there.depart(part, number))
 
@@ -253,7 +266,7 @@ def _with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFra
 
 def _depart_whole(part: pd.DataFrame, number: int, there: Placement) -> pd.DataFrame:
     """Make the routed rows of a partition, with all other columns and the index aboard."""
-    routed = _depart(None, part, number, there).set_index(part.index)
+    routed = _depart(part, number, there).set_index(part.index)
     masked = set(there.columns)
     for position, column in enumerate(part.columns):
         if column not in masked:
