@@ -30,7 +30,7 @@ EIA_COLUMNS = [
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the first and the last case of a test on a cluster; those between are long tests.
+    """Run the last case of a test on a cluster; those before it are long tests.
 
     A case on a cluster takes seconds, and says little that the others and threads do not.
     """
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if params.get("scheduler") == "cluster":
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
     for cases in by_test.values():
-        for item in cases[1:-1]:
+        for item in cases[:-1]:
             item.add_marker(pytest.mark.soak)
 
 
