@@ -144,7 +144,7 @@ def union(options: Options) -> list[Row]:
             for factor in (0.5, 1.0):
                 link = frame.sdc.linkage(masked, "rank_swap", half, knows=spec, factor=factor)
                 found.append(link.correct)
-            names = ("distance", "p/2", "p")
+            names = ("distance", "within p/2", "within p")
             both = {
                 name: f"{new:.0f} / {was:.0f}"
                 for name, new, was in zip(names, found, old, strict=True)
