@@ -96,7 +96,7 @@ def floats(column: pd.Series) -> np.ndarray:
     return np.ascontiguousarray(column.to_numpy(dtype="float64", na_value=np.nan))
 
 
-def mask(frame: pd.DataFrame, spec: Spec, precision: float = 1e-12) -> pd.DataFrame:
+def mask_and_check(frame: pd.DataFrame, spec: Spec, precision: float = 1e-12) -> pd.DataFrame:
     """Mask with pandas and Dask, which must agree; check what the spec must hold."""
     before = frame.copy()
     result = run(frame, spec)
@@ -161,7 +161,7 @@ def test_missing_cells_are_an_error(road: str) -> None:
     frame.loc[[3, 5, 50], "y"] = np.nan
     spec = ROADS[road]
     if isinstance(spec, RankSwap):
-        mask(frame, spec)  # which leaves them where they are
+        mask_and_check(frame, spec)  # which leaves them where they are
         spec = dataclasses.replace(spec, missing="error")
     text = refuse(ValueError, frame, spec)
     assert "missing cells in columns: 'y' (3). Fill or drop them first" in text
@@ -175,7 +175,7 @@ def test_missing_cells_are_kept_where_they_are(road: str) -> None:
     frame.loc[frame.index % 4 == 0, "y"] = np.nan
     frame.loc[frame.index % 8 == 1, "x"] = np.nan
     spec = dataclasses.replace(ROADS[road], missing="separate")
-    result = mask(frame, spec)
+    result = mask_and_check(frame, spec)
     assert result[XY].isna().sum().tolist() == [10, 20]
     frame.loc[[7, 9], XY] = [CANARY, np.nan]
     frame.loc[~frame.index.isin([7, 9]), "y"] = 1.0
@@ -245,7 +245,7 @@ def test_infinities_are_found_beside_missing_cells_and_in_other_dtypes() -> None
 def test_infinities_can_be_swapped_unless_they_are_averaged() -> None:
     frame = people()
     frame.loc[[2, 30], "x"] = [np.inf, -np.inf]
-    mask(frame, ROADS["exchange"])
+    mask_and_check(frame, ROADS["exchange"])
     for side in ("top", "bottom"):
         spec = dataclasses.replace(ROADS["exchange"], **{side: 10})
         # Which values are extremes is known when the column is in order.
@@ -290,14 +290,14 @@ FEW = ["huge and equal", "all of the range", "subnormal", "adjacent", "powers"]
     ],
 )
 def test_numbers_at_the_edges_of_floats(road: str, case: str) -> None:
-    mask(people(90).assign(x=NUMBERS[case](90)), ROADS[road])
+    mask_and_check(people(90).assign(x=NUMBERS[case](90)), ROADS[road])
 
 
 def test_values_are_told_apart_however_they_are_scaled() -> None:
     for case in ("squares overflow", "near the largest", "all of the range", "subnormal"):
         frame = people(90).assign(x=NUMBERS[case](90))
         assert run(frame, ROADS["blocks"])["x"].nunique() > 10
-        result = mask(frame, dataclasses.replace(ROADS["blocks"], standardize=False))
+        result = mask_and_check(frame, dataclasses.replace(ROADS["blocks"], standardize=False))
         assert result["x"].nunique() > 10
     frame = people(90).assign(x=NUMBERS["variance rounds away"](90))
     assert run(frame, ROADS["blocks"])["x"].nunique() > 1
@@ -307,26 +307,26 @@ def test_adjacent_floats_are_told_apart() -> None:
     for low in (0.0, -1.0, -TINY, np.nextafter(MAX, 0.0)):
         frame = people(90)
         frame["x"] = np.where(np.arange(90) % 2 == 0, low, np.nextafter(low, np.inf))
-        result = mask(frame, Microaggregation(["x"], 3, max_block=10))
+        result = mask_and_check(frame, Microaggregation(["x"], 3, max_block=10))
         assert_frame_equal(result[["x"]], frame[["x"]] + 0.0, check_exact=True)
 
 
 def test_an_outlier_draws_its_own_group_alone() -> None:
-    result = mask(people(90).assign(x=NUMBERS["one outlier"](90)), ROADS["blocks"])
+    result = mask_and_check(people(90).assign(x=NUMBERS["one outlier"](90)), ROADS["blocks"])
     assert 3 <= (result["x"] > 1e290).sum() <= 5
 
 
 @pytest.mark.parametrize("blocking", ["tree", "univariate", None])
 def test_extremes_with_every_blocking(blocking: str | None) -> None:
     frame = people(90).assign(x=NUMBERS["all of the range"](90), y=np.arange(90) * TINY)
-    mask(frame, Microaggregation(XY, 3, blocking=blocking))
+    mask_and_check(frame, Microaggregation(XY, 3, blocking=blocking))
 
 
 def test_a_constant_column_changes_nothing() -> None:
     frame = people().assign(constant=1e-310)
     spec = Microaggregation(["x", "constant", "y"], 3, max_block=12)
     without = run(frame, ROADS["blocks"])
-    assert_frame_equal(mask(frame, spec)[XY], without[XY], check_exact=True)
+    assert_frame_equal(mask_and_check(frame, spec)[XY], without[XY], check_exact=True)
 
 
 @pytest.mark.parametrize("road", ["blocks", "order", "projection", "cells", "fuzzy"])
@@ -334,7 +334,7 @@ def test_means_have_no_negative_zeros(road: str) -> None:
     frame = people(60)
     frame["x"] = np.where(frame.index % 2 == 0, -0.0, 0.0)
     frame["y"] = np.where(frame.index % 3 == 0, -0.0, frame.index // 30)
-    result = mask(frame, ROADS[road])[XY].to_numpy()
+    result = mask_and_check(frame, ROADS[road])[XY].to_numpy()
     assert (result == 0).sum() > 20
     assert not np.signbit(result[result == 0]).any()
 
@@ -345,7 +345,7 @@ def test_means_that_round_to_negative_zero_become_zero(dtype: str) -> None:
     smallest = np.nextafter(kind(0), kind(-1))
     frame = people(60).assign(x=np.where(np.arange(60) % 20 == 0, smallest, kind(0)))
     # All means are rounded to zero, which is as near as the dtype can come to them.
-    result = mask(frame.astype({"x": dtype}), Microaggregation(["x"], 10), precision=1.0)
+    result = mask_and_check(frame.astype({"x": dtype}), Microaggregation(["x"], 10), precision=1.0)
     assert (floats(result["x"]) == 0).all()
     assert not np.signbit(floats(result["x"])).any()
 
@@ -396,13 +396,13 @@ def test_kappa_that_leaves_a_single_value_is_an_error() -> None:
     frame["text"] = ["a"] * 13 + ["b"] * 17
     assert "1 of 2 strata" in refuse(ValueError, frame, Mic1D(["x"], 12, by="text"))
     record = people(1).assign(x=1.0, y=3.0)
-    assert mask(record, Mic1D(XY, 2))[XY].to_numpy().tolist() == [[2.0, 2.0]]
+    assert mask_and_check(record, Mic1D(XY, 2))[XY].to_numpy().tolist() == [[2.0, 2.0]]
 
 
 @with_k
 @pytest.mark.parametrize(("n", "groups"), [(5, 1), (9, 1), (10, 2)])
 def test_fewer_records_than_two_groups_form_one(road: str, n: int, groups: int) -> None:
-    result = mask(people(n), dataclasses.replace(ROADS[road], k=5))
+    result = mask_and_check(people(n), dataclasses.replace(ROADS[road], k=5))
     assert len(result[["x"]].drop_duplicates()) == groups
 
 
@@ -412,7 +412,7 @@ def test_identical_rows_beyond_the_largest_block(road: str, others: int) -> None
     equal = people(150, seed=2).assign(x=0.1, y=7.7)
     frame = pd.concat([equal, people(others)], ignore_index=True)
     frame = frame.sample(frac=1.0, random_state=3, ignore_index=True)
-    result = mask(frame, ROADS[road])
+    result = mask_and_check(frame, ROADS[road])
     if road == "blocks" and others != 1:  # one record has to lie with some of the equal ones
         now = result[(frame["x"] == 0.1) & (frame["y"] == 7.7)]
         assert ((now["x"] == 0.1) & (now["y"] == 7.7)).sum() >= 150 - 3
@@ -432,8 +432,8 @@ def test_forty_columns() -> None:
     names = [f"x{j}" for j in range(40)]
     values = np.random.default_rng(8).normal(size=(120, 40))
     frame = pd.DataFrame(values, columns=names).assign(kept=1)
-    mask(frame, Microaggregation(names, 5, max_block=60))
-    mask(frame, Mic1D(names, 100))
+    mask_and_check(frame, Microaggregation(names, 5, max_block=60))
+    mask_and_check(frame, Mic1D(names, 100))
 
 
 @pytest.mark.parametrize("road", ["blocks", "order", "cells", "exchange"])
@@ -442,7 +442,7 @@ def test_many_strata(road: str) -> None:
     strata = rng.permutation(np.repeat(np.arange(300), 5))
     frame = pd.DataFrame(rng.normal(size=(1_500, 2)), columns=XY).assign(part=strata)
     options = {"kappa": 5} if road == "cells" else {}
-    result = mask(frame, dataclasses.replace(ROADS[road], by="part", **options))
+    result = mask_and_check(frame, dataclasses.replace(ROADS[road], by="part", **options))
     if road != "cells":
         means = result.groupby("part").mean() - frame.groupby("part").mean()
         assert means.abs().max(axis=None) < 1e-12
@@ -554,7 +554,7 @@ def test_dtypes_come_back(road: str, dtype: str) -> None:
     frame = people(seed=list(DTYPES).index(dtype)).assign(x=pd.array(values, dtype=dtype))
     precision = 1e-3 if "16" in dtype else 1e-6 if dtype in ("float32", "Float32") else 1e-12
     precision = 1e-6 if dtype == "float[pyarrow]" else precision
-    result = mask(frame, ROADS[road], precision)
+    result = mask_and_check(frame, ROADS[road], precision)
     assert str(result["x"].dtype) == (dtype if ROADS[road].keeps_dtypes else DTYPES[dtype])
     wide = run(frame.assign(x=values.astype(float)), ROADS[road])
     np.testing.assert_allclose(floats(result["x"]), wide["x"], rtol=1e-3)
@@ -569,7 +569,7 @@ def test_missing_cells_of_nullable_dtypes(road: str, dtype: str) -> None:
     spec = ROADS[road]
     if not isinstance(spec, RankSwap):
         spec = dataclasses.replace(spec, missing="separate")
-    result = mask(frame, spec)
+    result = mask_and_check(frame, spec)
     assert str(result["x"].dtype) == (dtype if spec.keeps_dtypes else DTYPES[dtype])
     assert result["x"].isna().sum() == 12
 
@@ -594,7 +594,7 @@ def test_short_floats_are_computed_as_long_ones() -> None:
     frame = people(120).astype({"x": "float32", "y": "float16"})
     # Sums and squares of these exceed the range of the dtype.
     frame["x"] *= np.float32(1e33)
-    result = mask(frame, ROADS["blocks"], precision=1e-3)
+    result = mask_and_check(frame, ROADS["blocks"], precision=1e-3)
     wide = run(frame.astype({"x": "float64", "y": "float64"}), ROADS["blocks"])
     wide = wide.astype({"x": "float32", "y": "float16"})
     assert_frame_equal(result[XY], wide[XY], check_exact=True)
@@ -622,11 +622,11 @@ def test_integers_that_floats_cannot_hold(dtype: str) -> None:
 def test_largest_exact_integers() -> None:
     values = np.arange(60)
     values[:6] = [2**53, 2**53, 2**53, -(2**53), -(2**53), -(2**53)]
-    result = mask(people().assign(x=values), Microaggregation(["x"], 3, max_block=12))
+    result = mask_and_check(people().assign(x=values), Microaggregation(["x"], 3, max_block=12))
     # Both extremes have groups of their own, in which nothing is rounded.
     assert result["x"].iloc[:6].tolist() == [2.0**53] * 3 + [-(2.0**53)] * 3
     unsigned = np.random.default_rng(10).integers(0, 2**53, 60, dtype=np.uint64)
-    result = mask(people().assign(x=unsigned), ROADS["blocks"])
+    result = mask_and_check(people().assign(x=unsigned), ROADS["blocks"])
     assert (result["x"] >= 0).all()
 
 
@@ -661,7 +661,7 @@ def test_strata_of_every_kind(road: str, case: str) -> None:
     values, dtype = STRATA[case]
     keys = pd.Series(np.resize(np.array(values, object), 90), dtype=dtype)
     frame = people(90).assign(kept=keys)
-    result = mask(frame, dataclasses.replace(ROADS[road], by="kept"))
+    result = mask_and_check(frame, dataclasses.replace(ROADS[road], by="kept"))
     # Every third row is a stratum: it is masked as if it were alone.
     third = np.arange(90) % 3
     old, new = (each[XY].groupby(third).mean() for each in (frame, result))
@@ -754,7 +754,7 @@ def test_columns_may_have_internal_names(road: str) -> None:
         others: list = [f"name {i}" for i in places]
         others = [[name] for name in others] if road == "order" else others
         other = dataclasses.replace(ROADS[road], columns=others, by="name 7")
-        result = mask(frame.rename_axis("key"), spec)
+        result = mask_and_check(frame.rename_axis("key"), spec)
         np.testing.assert_array_equal(result.to_numpy(), run(plain, other).to_numpy())
 
 
@@ -776,7 +776,7 @@ def test_names_may_be_no_texts(road: str) -> None:
     for names in ([0, 1.5], [("a", 1), ("b", 2)]):
         frame = plain.set_axis(pd.Index([*names, "number"], tupleize_cols=False), axis="columns")
         columns: list = [[name] for name in names] if road == "order" else names
-        result = mask(frame, dataclasses.replace(ROADS[road], columns=columns))
+        result = mask_and_check(frame, dataclasses.replace(ROADS[road], columns=columns))
         np.testing.assert_array_equal(result.to_numpy(), expected.to_numpy())
 
 
