@@ -41,11 +41,13 @@ def fitting_attacks(specs: Sequence[Spec], sets: Sequence[Names]) -> list[Fittin
     Parameters
     ----------
     specs : sequence of Spec
-        That mask all columns of the sets.
+        That mask all columns of the sets; none if the intruder does not know the masking.
     sets : sequence of tuples
         Columns that the intruder knows.
     """
-    found = []
+    found: list[Fitting] = []
+    if not specs:
+        return found
     for attack, options, assumes in (
         ("rank_swap", RankSwapOptions(specs), "the method and p"),
         ("alignment", AlignmentOptions(specs), "the method, k, and all values of each column"),
