@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
+from sdc_dask.kernels import neighbours
 from sdc_dask.kernels.neighbours import (
     count_ties,
     distinct,
@@ -66,6 +67,16 @@ def test_count_ties_equals_all_distances(data: st.DataObject) -> None:
         search_tree(distinct(new), weight), old, squared_distances(old, new, weight), weight
     )
     assert (np.maximum(found, 0) == plain_ties(old, new, weight)).all()
+
+
+def test_unrolled_loops_count_the_same() -> None:
+    rng = np.random.default_rng(0)
+    old, new = rng.integers(0, 9, (2, 500, 3)).astype(float)
+    weight = np.ones(3)
+    tree, squares = search_tree(distinct(new), weight), squared_distances(old, new, weight)
+    rows = np.arange(500)
+    unrolled = neighbours._count_ties((0,) * 3, tree, old, rows, squares, weight)
+    assert (unrolled == neighbours._count_ties((), tree, old, rows, squares, weight)).all()
 
 
 def test_distinct_records_in_order_with_counts() -> None:

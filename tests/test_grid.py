@@ -18,15 +18,6 @@ from sdc_dask.kernels.vmdav import vmdav, vmdav_brute, vmdav_indexed
 Record = list[Fraction]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compile_for_all_widths_at_once() -> None:
-    """Do without unrolled loops: compiling them takes seconds each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sdc_dask.kernels.mdav.unrolled", lambda _d: ())
-        patch.setattr("sdc_dask.kernels.vmdav.unrolled", lambda _d: ())
-        yield
-
-
 def square(one: Record, other: Record) -> Fraction:
     return sum(((a - b) ** 2 for a, b in zip(one, other, strict=True)), Fraction(0))
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sdc_dask.kernels.mdav import mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.kd_tree import unrolled
+from sdc_dask.kernels.mdav import _mdav_indexed, mdav, mdav_brute, mdav_indexed
 
 
 def plain_mdav(points: np.ndarray, k: int) -> np.ndarray:
@@ -82,6 +83,22 @@ def test_kernels_agree_on_shapes(shape: object) -> None:
     points -= points.mean(axis=0)
     for k in (3, 20):
         np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+
+
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.soak)])
+def test_unrolled_loops_form_the_same_groups(d: int) -> None:
+    points = np.random.default_rng(d).normal(size=(5_000, d))
+    points -= points.mean(axis=0)
+    np.testing.assert_array_equal(_mdav_indexed(points, 3, (0,) * d), mdav_indexed(points, 3))
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "length"), [(3, 20_000, 3), (4, 20_000, 0), (3, 19_999, 0), (1, 10**9, 1)]
+)
+def test_few_records_and_many_dimensions_are_not_worth_unrolling(
+    d: int, n: int, length: int
+) -> None:
+    assert len(unrolled(d, n, most=3)) == length
 
 
 @settings(max_examples=60, deadline=None)

@@ -217,7 +217,7 @@ SPECS = st.sampled_from(
 
 
 @settings(max_examples=60)
-@given(DATA, SPECS, st.integers(20, 120), st.integers(0, 10**6), st.booleans())
+@given(DATA, SPECS, st.integers(40, 140), st.integers(0, 10**6), st.booleans())
 def test_certain_links_are_right_links(
     kind: str, spec: Any, n: int, seed: int, has_file: bool
 ) -> None:

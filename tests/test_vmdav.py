@@ -23,7 +23,8 @@ def _compile_for_one_width() -> Iterator[None]:
     """Let one width have loops of its own: compiling them takes seconds each time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "sdc_dask.kernels.vmdav.unrolled", lambda d: (0,) * d if d == UNROLLED_WIDTH else ()
+            "sdc_dask.kernels.vmdav.unrolled",
+            lambda d, n, most: (0,) * d if d == UNROLLED_WIDTH else (),
         )
         yield
 

@@ -33,11 +33,11 @@ def class_keys(
     part: pd.DataFrame, columns: Sequence[Hashable]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return two words for every record, equal for records that are equal in some columns."""
-    first = np.empty((len(part), len(columns)), np.uint64)
-    second = np.empty_like(first)
-    for j, column in enumerate(columns):
-        first[:, j], second[:, j] = cell_bits(part[column])
-    return record_keys(first, second)
+    words = [cell_bits(part[column]) for column in columns]
+    first = np.column_stack([each[0] for each in words])
+    # One word says all about numbers: no reason to copy it twice.
+    same = all(each[0] is each[1] for each in words)
+    return record_keys(first, first if same else np.column_stack([each[1] for each in words]))
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:
@@ -101,5 +101,6 @@ def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]
             first = first ^ pd.util.hash_pandas_object(kinds, index=False).to_numpy(np.uint64)
         words = first, second
     if missing.any():
-        return np.where(missing, _MISSING, words[0]), np.where(missing, _MISSING, words[1])
+        first = np.where(missing, _MISSING, words[0])
+        return first, first if words[1] is words[0] else np.where(missing, _MISSING, words[1])
     return words

@@ -90,7 +90,10 @@ def masked_dtype(dtype: object) -> object:
 
 def masked_array(values: NDArray[np.float64], dtype: object) -> pd.api.extensions.ExtensionArray:
     """Return centroids as an array of a dtype that :func:`masked_dtype` gave."""
-    return pd.array(narrow(values, _float_width(dtype)), dtype=dtype)
+    floats = narrow(values, _float_width(dtype))
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.arrays.ArrowExtensionArray(pa.array(floats, from_pandas=True))
+    return pd.array(floats, dtype=dtype)
 
 
 def narrow(values: NDArray[np.float64], width: int) -> NDArray[np.floating]:

@@ -87,7 +87,8 @@ def reaches_others(
     >>> reaches_others(tree, points, np.array([4.0, 9.0, 0.0]), np.ones(1), own)
     array([False,  True,  True])
     """
-    return _reaches_others(unrolled(points.shape[1]), tree, points, squares, weight, own)
+    m, d = points.shape
+    return _reaches_others(unrolled(d, m, most=8), tree, points, squares, weight, own)
 
 
 @jit

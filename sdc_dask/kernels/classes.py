@@ -141,3 +141,53 @@ def _add_up(first, second, counts, common):
             total[end] = total[i]
             end += 1
     return key_a[:end].copy(), key_b[:end].copy(), total[:end].copy()
+
+
+@jit
+def by_leading_bits(first, second, common, bits):
+    """Put keys in order of the bits that follow the common ones, and of nothing else.
+
+    Returns
+    -------
+    keys : ndarray of uint64, shape (n, 2)
+    begins : ndarray of int64, shape (2**bits + 1,)
+        Where the keys of each value of the bits begin, and the end of the last.
+    """
+    n = len(first)
+    begins = np.zeros((1 << bits) + 1, np.int64)
+    for i in range(n):
+        begins[_bin(first[i], common, bits) + 1] += 1
+    for b in range(1 << bits):
+        begins[b + 1] += begins[b]
+    place = begins[:-1].copy()
+    keys = np.empty((n, 2), np.uint64)
+    for i in range(n):
+        b = _bin(first[i], common, bits)
+        keys[place[b], 0] = first[i]
+        keys[place[b], 1] = second[i]
+        place[b] += 1
+    return keys, begins
+
+
+@jit
+def class_sizes_of(keys, common):
+    """Return the size of every class of equal keys, which agree in the common leading bits.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n, 2)
+    common : int
+    """
+    bits = 0
+    while (len(keys) >> bits) > 2**14 and bits < 12:  # a part fits into the cache
+        bits += 1
+    ordered, begins = by_leading_bits(keys[:, 0], keys[:, 1], common, bits)
+    sizes = np.empty(len(keys), np.int64)
+    end = 0
+    for b in range(1 << bits):
+        part = ordered[begins[b] : begins[b + 1]]
+        ones = np.ones(len(part), np.int64)
+        counts = _add_up(part[:, 0], part[:, 1], ones, common + bits)[2]
+        sizes[end : end + len(counts)] = counts
+        end += len(counts)
+    return sizes[:end]

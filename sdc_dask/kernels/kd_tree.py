@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 
-_UNROLLED = 8
+_WORTH_UNROLLING = 20_000
 _SAMPLE = 64
 
 
@@ -26,12 +26,14 @@ class KdTree(NamedTuple):
     rows: NDArray[np.int64]  # by slot
 
 
-def unrolled(d: int) -> tuple[int, ...]:
-    """Return the `dims` of kernels: a tuple of length d, empty for many dimensions.
+def unrolled(d: int, n: int, most: int) -> tuple[int, ...]:
+    """Return the `dims` of kernels: a tuple of length d, or an empty one.
 
-    A tuple's length is a constant for the compiler: it unrolls the loops over few dimensions.
+    A tuple's length is a constant for the compiler, which unrolls the loops over dimensions. That
+    takes seconds for every d, once: too long for few records (n), and for more dimensions than the
+    `most` for which a kernel gains by it.
     """
-    return (0,) * d if d <= _UNROLLED else ()
+    return (0,) * d if d <= most and n >= _WORTH_UNROLLING else ()
 
 
 @jit

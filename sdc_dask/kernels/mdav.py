@@ -84,7 +84,8 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     boxes bound the farthest record badly. With |x - q|^2 = |x|^2 + |q|^2 - 2 x.q, the radius
     bounds the first term and the box the last, and the two together bound it well.
     """
-    return _mdav_indexed(points, k, unrolled(points.shape[1]))
+    n, d = points.shape
+    return _mdav_indexed(points, k, unrolled(d, n, most=3))
 
 
 def _index_pays(n: int, d: int) -> bool:

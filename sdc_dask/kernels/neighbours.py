@@ -219,7 +219,8 @@ def count_ties(
     # In the order of a tree of their own, points that follow each other meet the same nodes of the
     # tree of records, which are in the cache.
     sought = build_kd_tree(points, weight, _LEAF_SIZE)
-    dims = unrolled(points.shape[1])
+    m, d = points.shape
+    dims = unrolled(d, m, most=8)
     return _count_ties(dims, tree, sought.points, sought.rows, squares, weight)
 
 

@@ -84,7 +84,8 @@ def vmdav_indexed(points: NDArray[np.float64], k: int, gain: float) -> NDArray[n
     Parameters, result and rule are those of :func:`vmdav`; the groups are those of
     :func:`vmdav_brute` to the last tie.
     """
-    return _vmdav_indexed(points, k, gain, unrolled(points.shape[1]))
+    n, d = points.shape
+    return _vmdav_indexed(points, k, gain, unrolled(d, n, most=3))
 
 
 def _index_pays(n: int, d: int) -> bool:

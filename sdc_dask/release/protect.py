@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from sdc_dask import arguments
-from sdc_dask.engine.classes import ClassSizes, merged_class_sizes
+from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
+from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.masking.run import Planned, plan, spool
@@ -30,9 +31,6 @@ from sdc_dask.release.summary import MaskedSet, Summary
 from sdc_dask.release.write import File, Fingerprints, Layout, write_piece
 from sdc_dask.risk.anonymity import of_sizes
 from sdc_dask.utility.sse import Sums, merge_sums, of_sums
-
-# The classes of so many records are merged in one place: at most 24 bytes each.
-ROWS_A_BUCKET = 2**23
 
 
 def protect(
@@ -121,9 +119,11 @@ def protect(
     with written_beside(target, replace) as directory:
         with _timed(seconds, "mask and write"):
             say("Masking, writing and checking files", show)
-            with _spools(directory, sum(len(each.steps) for each in planned)) as folders:
+            steps = sum(len(each.steps) for each in planned)
+            with _spools(directory, ["keys", *map(str, range(steps))]) as (keys, *folders):
                 trips = spool(frame, planned, folders)
-                written = compute(_write_all(opened, trips, layout, directory), show)
+                key_folder = KeyFolder.of(keys, opened.rows)
+                written = compute(_write_all(opened, trips, layout, directory, key_folder), show)
         with _timed(seconds, "verify"):
             written = replace_fields(written, values=written.values | known)
             summary = _summary(target, opened, planned, layout, dropped, written, seconds)
@@ -167,9 +167,9 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _spools(directory: Path, steps: int) -> Iterator[list[str]]:
-    """Give a directory for the spooled values of every step, and remove them."""
-    folders = [directory / f"spool-{step}" for step in range(steps)]
+def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
+    """Give directories for what waits on disk, and remove them."""
+    folders = [directory / f"spool-{name}" for name in names]
     for folder in folders:
         folder.mkdir(mode=0o700)
     yield [str(folder) for folder in folders]
@@ -188,7 +188,13 @@ class _All:
     sizes: list[ClassSizes]  # by set of columns that are counted
 
 
-def _write_all(source: Source, trips: Sequence[Trip], layout: Layout, directory: Path) -> Task:
+def _write_all(
+    source: Source,
+    trips: Sequence[Trip],
+    layout: Layout,
+    directory: Path,
+    key_folder: KeyFolder,
+) -> Task:
     """Return the task that writes all pieces: their files, sums and sizes of classes."""
     call = Calls(lazy=True)
     shared = call.share(layout)
@@ -200,6 +206,7 @@ def _write_all(source: Source, trips: Sequence[Trip], layout: Layout, directory:
             piece,
             number,
             str(directory),
+            key_folder,
             shared,
             steps,
             [trip.checksums[number] for trip in trips],
@@ -207,9 +214,8 @@ def _write_all(source: Source, trips: Sequence[Trip], layout: Layout, directory:
         )
         for number, piece in enumerate(source.pieces)
     ]
-    buckets = -(-source.rows // ROWS_A_BUCKET)
     sizes = [
-        merged_class_sizes(call, [each.classes[number] for each in written], buckets)
+        key_folder.class_sizes(call, [each.keys[number] for each in written])
         for number in range(len(layout.counted))
     ]
     return call(

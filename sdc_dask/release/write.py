@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sdc_dask.engine.classes import class_keys, partition_classes
+from sdc_dask.engine.classes import class_keys
 from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
-from sdc_dask.kernels.classes import ClassCounts
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.source import Piece, to_pandas
@@ -122,7 +122,7 @@ class Written:
     file: File
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
-    classes: tuple[ClassCounts, ...]  # by set of columns that are counted
+    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted
     moved: Fingerprints  # by set of columns that keep their values
 
 
@@ -130,6 +130,7 @@ def write_piece(
     piece: Piece,
     number: int,
     directory: str,
+    key_folder: KeyFolder,
     layout: Layout,
     steps: Sequence[Step],
     checksums: Sequence[np.uint64],
@@ -146,6 +147,8 @@ def write_piece(
         its own file.
     directory : str
         Exists.
+    key_folder : KeyFolder
+        For the keys of records, of which classes are counted.
     layout : Layout
     steps : sequence of Step
         That masked the columns.
@@ -168,7 +171,7 @@ def write_piece(
     pq.write_table(table, path, use_dictionary=texts)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    written = _check(path, name, table, part, layout)
+    written = _check(path, name, table, part, layout, key_folder)
     os.replace(path, os.path.join(directory, name))
     return written
 
@@ -207,7 +210,14 @@ def _prune(column: pa.Array) -> pa.Array:
     )
 
 
-def _check(path: str, name: str, meant: pa.Table, before: pd.DataFrame, layout: Layout) -> Written:
+def _check(
+    path: str,
+    name: str,
+    meant: pa.Table,
+    before: pd.DataFrame,
+    layout: Layout,
+    key_folder: KeyFolder,
+) -> Written:
     """Read a file again; raise RuntimeError unless it holds what was meant."""
     with pq.ParquetFile(path) as file:
         found = file.read(use_threads=False)
@@ -230,7 +240,10 @@ def _check(path: str, name: str, meant: pa.Table, before: pd.DataFrame, layout: 
             if each not in layout.summed
         },
         sum_differences(old, new, numbers),
-        tuple(partition_classes(after, columns) for columns in layout.counted),
+        tuple(
+            key_folder.write(class_keys(after, columns), f"{name}-{number}")
+            for number, columns in enumerate(layout.counted)
+        ),
         np.array(
             [_fingerprint(before, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),

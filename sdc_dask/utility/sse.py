@@ -66,7 +66,8 @@ def sum_differences(
                 f"column {column!r} has {differing} cells that are missing in one frame and not in "
                 "the other: their difference is not a number. Fill or drop them in both."
             )
-        sums[column] = _sum_of_differences(old[present], new[present])
+        whole = bool(present.all())
+        sums[column] = _sum_of_differences(*((old, new) if whole else (old[present], new[present])))
     return sums
 
 
