@@ -32,7 +32,8 @@ EIA_COLUMNS = [
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the last case of a test on a cluster; those before it are long tests.
 
-    A case on a cluster takes seconds, and says little that the others and threads do not.
+    A case on a cluster takes seconds, and says little that the others and threads do not. The last
+    is long too, if the test says so: others take the same road.
     """
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -40,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if params.get("scheduler") == "cluster":
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
     for cases in by_test.values():
-        for item in cases[:-1]:
+        all_long = cases[-1].get_closest_marker("long_on_cluster") is not None
+        for item in cases if all_long else cases[:-1]:
             item.add_marker(pytest.mark.soak)
 
 

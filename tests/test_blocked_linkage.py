@@ -109,6 +109,7 @@ def test_boxes_of_others(n: int, d: int, seed: int) -> None:
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.long_on_cluster
 def test_dask_gives_what_pandas_gives(scheduler: str) -> None:
     frame = survey()
     for masked in (frame.sdc.microaggregate(COLUMNS, 4), noisy(frame, 0.05)):

@@ -199,6 +199,7 @@ def test_mahalanobis_equals_the_plain_formula() -> None:
 # Dask
 
 
+@pytest.mark.long_on_cluster
 def test_dask_equals_pandas(scheduler: str, tied: pd.DataFrame) -> None:
     columns = ["age", "hours", "income"]
     frame = tied.iloc[:2_000]

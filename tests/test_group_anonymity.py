@@ -33,6 +33,7 @@ def distinct(m: int, n: int) -> Fraction:
     return m * (1 - (1 - Fraction(1, m)) ** n)
 
 
+@pytest.mark.long_on_cluster
 @pytest.mark.parametrize("npartitions", [1, 7])
 def test_classes_equal_pandas(
     scheduler: str, npartitions: int, monkeypatch: pytest.MonkeyPatch

@@ -84,6 +84,7 @@ def test_census_leaves_over_the_weight(census: pd.DataFrame) -> None:
     assert grouping.correlated(census, columns, 4, leftover="drop") == groups[:-1]
 
 
+@pytest.mark.long_on_cluster
 @pytest.mark.parametrize("npartitions", [1, 7, 40])
 def test_dask_equals_pandas(scheduler: str, npartitions: int) -> None:
     frame = random_frame(0, 8, n=300)

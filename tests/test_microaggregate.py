@@ -101,22 +101,17 @@ def test_one_answer_on_threads(npartitions: int, eia: pd.DataFrame, tied: pd.Dat
         pd.testing.assert_frame_equal(result, expected, check_exact=True)
 
 
-@pytest.mark.parametrize(
-    ("workers", "partitionings"),
-    [
-        (1, [7]),
-        *(pytest.param(workers, [1, 7, 64], marks=pytest.mark.soak) for workers in (1, 2, 4)),
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("workers", [1, 2, 4])
 def test_one_answer_on_clusters_of_any_size(
-    workers: int, partitionings: list[int], eia: pd.DataFrame, tied: pd.DataFrame
+    workers: int, eia: pd.DataFrame, tied: pd.DataFrame
 ) -> None:
     uniform = sdc_dask.datasets.uniform(20_000, 3).compute()
     with local_cluster(workers, "1GiB"), dask.config.set({"dataframe.shuffle.method": None}):
         for frame in (uniform, eia, tied[["age", "hours", "income"]]):
             columns = list(frame.columns)
             expected = frame.sdc.microaggregate(columns, 5, max_block=500)
-            for npartitions in partitionings:
+            for npartitions in (1, 7, 64):
                 lazy = dd.from_pandas(frame, npartitions=npartitions)
                 result = lazy.sdc.microaggregate(columns, 5, max_block=500).compute()
                 pd.testing.assert_frame_equal(result, expected, check_exact=True)
@@ -157,6 +152,7 @@ def test_what_must_always_hold(
     assert (masked[columns].max() <= frame[columns].max() + 1e-9 * frame[columns].max()).all()
 
 
+@pytest.mark.long_on_cluster
 def test_groups_of_columns_are_masked_each_on_its_own(scheduler: str) -> None:
     frame = mixed()
     groups = [["number", "whole"], ["nullable"], ["arrow", "byte"]]
@@ -171,6 +167,7 @@ def test_groups_of_columns_are_masked_each_on_its_own(scheduler: str) -> None:
     )
 
 
+@pytest.mark.long_on_cluster
 def test_strata_are_never_mixed(scheduler: str, smallest_class: Callable[..., int]) -> None:
     frame = sdc_dask.datasets.survey(6_000, npartitions=4)
     columns = ["income", "wealth", "age"]
@@ -184,6 +181,7 @@ def test_strata_are_never_mixed(scheduler: str, smallest_class: Callable[..., in
     np.testing.assert_allclose(means, old, rtol=1e-9)
 
 
+@pytest.mark.long_on_cluster
 def test_strata_with_missing_values_and_other_categories_a_partition(scheduler: str) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -261,6 +259,7 @@ def test_a_stratum_alone_with_the_scales_of_all(tied: pd.DataFrame) -> None:
         np.testing.assert_allclose(masked.loc[rows.index, columns], alone * scale)
 
 
+@pytest.mark.long_on_cluster
 def test_blocks_can_be_looked_at_reused_and_pickled(scheduler: str, tied: pd.DataFrame) -> None:
     columns = ["age", "income"]
     lazy = dd.from_pandas(tied, npartitions=4)
@@ -301,6 +300,7 @@ def test_large_leaves_of_equal_records_are_cut_by_global_rank(scheduler: str) ->
     assert blocks.counts.max() < 2 * 50
 
 
+@pytest.mark.long_on_cluster
 def test_parquet_frames_with_merged_partitions(scheduler: str, tmp_path: object) -> None:
     frame = sdc_dask.datasets.survey(4_000, npartitions=6)
     frame.to_parquet(tmp_path / "survey", write_index=False)

@@ -72,6 +72,7 @@ def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> N
         assert words in repr(summary)
 
 
+@pytest.mark.long_on_cluster
 def test_sets_and_missing_cells(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     sets = [["income", "tax"], ["rent", "wealth"]]

@@ -300,6 +300,7 @@ def test_dask_equals_pandas(
     assert swapped.divisions == lazy.divisions
 
 
+@pytest.mark.long_on_cluster
 def test_dask_equals_pandas_for_every_kind(scheduler: str) -> None:
     frame = kinds()
     expected = frame.sdc.rank_swap(ALL, 5, random_state=6)

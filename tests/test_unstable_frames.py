@@ -7,6 +7,7 @@ passes sees what has changed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -150,7 +151,8 @@ def run(frame: Any, spec: Spec) -> Any:
     return frame.sdc.mask(spec, random_state=1 if spec.draws else None)
 
 
-def passes_of(road: str, spec: Spec) -> int:
+@functools.cache
+def passes_of(spec: Spec) -> int:
     """Return how many passes over the data are made before the last."""
     unstable = Unstable("no_rows", after=np.inf)
     run(frame_of(unstable, apart=True), spec)
@@ -194,17 +196,17 @@ def refused(call: Callable[[], Any]) -> bool:
 def test_a_change_behind_what_has_left_is_refused(road: str, change: str) -> None:
     spec = dataclasses.replace(ROADS[road], by="part")
     # The last pass computes a partition twice: as it leaves, and where its values come back to.
-    unstable = Unstable(change, after=passes_of(road, spec) + 1)
+    unstable = Unstable(change, after=passes_of(spec) + 1)
     lazy = run(frame_of(unstable, apart=True), spec)
     assert refused(lazy.compute)
-    assert unstable.computed[1] == passes_of(road, spec) + 2
+    assert unstable.computed[1] == passes_of(spec) + 2
 
 
 @roads_and_changes
 def test_a_change_between_passes_is_refused_or_masked_rightly(road: str, change: str) -> None:
     by = {"by": "part"} if change == "other_strata" else {}
     spec = dataclasses.replace(ROADS[road], **by)
-    passes = passes_of(road, spec)
+    passes = passes_of(spec)
     results = []
     for after in range(1, passes + 1):
         frame = frame_of(Unstable(change, after), apart=False)
