@@ -58,8 +58,11 @@ def count_candidates(
     (array([3]), array([2]))
     """
     sought = build_kd_tree(points, weight, _SOUGHT)
+    rows = sought.rows
     before = np.concatenate([[0], np.cumsum(tree.counts)])
-    return _count_candidates(tree, before, points, sought.rows, low, high, squares, weight)
+    return _count_candidates(
+        tree, before, sought.points, rows, low[rows], high[rows], squares[rows], weight
+    )
 
 
 @jit
@@ -68,17 +71,9 @@ def _count_candidates(tree, before, points, rows, low, high, squares, weight):
     ties = np.empty(len(rows), np.int64)
     first_leaf = len(tree.start) - 2
     stack = new_stack(first_leaf + 1)
-    for row in rows:
-        inside[row], ties[row] = _candidates(
-            tree,
-            before,
-            first_leaf,
-            points[row],
-            low[row],
-            high[row],
-            squares[row],
-            weight,
-            stack,
+    for i in range(len(rows)):
+        inside[rows[i]], ties[rows[i]] = _candidates(
+            tree, before, first_leaf, points[i], low[i], high[i], squares[i], weight, stack
         )
     return inside, ties
 

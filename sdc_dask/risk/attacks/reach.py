@@ -111,10 +111,7 @@ def intervals(
             counted = ranks_of(frame, names, sought)
         else:
             orders = [np.sort(values[:, j]) for j in some]
-            counted = [
-                (np.searchsorted(order, x), np.searchsorted(order, x, side="right"))
-                for order, x in zip(orders, sought, strict=True)
-            ]
+            counted = [_count(order, x) for order, x in zip(orders, sought, strict=True)]
         ends = [
             reaches[j].ranks(below, upto, encounter.n)
             for j, (below, upto) in zip(some, counted, strict=True)
@@ -124,6 +121,16 @@ def intervals(
         ):
             low[:, j], high[:, j] = firsts, lasts
     return low, high
+
+
+def _count(order: Array, sought: Array) -> tuple[Ranks, Ranks]:
+    """Return how many sorted values are below, and not above, each value that is sought."""
+    # In ascending order, searches meet values that are in the cache.
+    ascending = np.argsort(sought)
+    counts = np.empty((2, len(sought)), np.int64)
+    for side, count in zip(("left", "right"), counts, strict=True):
+        count[ascending] = np.searchsorted(order, sought[ascending], side=side)
+    return counts[0], counts[1]
 
 
 def _values(
