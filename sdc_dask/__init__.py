@@ -3,7 +3,7 @@
 Importing this package registers the accessor ``.sdc`` on pandas and Dask DataFrames.
 """
 
-from sdc_dask import aggregation, datasets, grouping
+from sdc_dask import aggregation, datasets, grouping, series
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.errors import SdcError
@@ -12,6 +12,7 @@ from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.protect import protect
 
@@ -24,10 +25,12 @@ __all__ = [
     "RankSwap",
     "SdcAccessor",
     "SdcError",
+    "SeriesMicroaggregation",
     "Spec",
     "aggregation",
     "datasets",
     "grouping",
     "protect",
+    "series",
 ]
 __version__ = "0.1.0"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -201,6 +202,77 @@ def column_sets(columns: Any) -> ColumnSets:
     return ColumnSets(sets)
 
 
+def time_stamps(times: Any, sets: Sequence[Sequence[Hashable]]) -> tuple[float, ...] | None:
+    """Return when the values of series were observed: ascending, one for each column."""
+    if times is None:
+        return None
+    if isinstance(times, str) or not isinstance(times, (list, tuple, pd.Index, np.ndarray)):
+        raise SdcTypeError(
+            f"times must be a list of numbers that ascend, received {type(times).__name__}."
+        )
+    stamps = tuple(number(each, "times", -math.inf) for each in times)
+    other = [len(columns) for columns in sets if len(columns) != len(stamps)]
+    if other:
+        raise SdcValueError(
+            f"times must be as many as the columns of every series, received {len(stamps)} for "
+            f"{other[0]} columns."
+        )
+    if any(later <= earlier for earlier, later in itertools.pairwise(stamps)):
+        raise SdcValueError("times must ascend, received some that do not: sort the columns.")
+    return stamps
+
+
+class SeriesSets(tuple[tuple[str | None, tuple[Hashable, ...]], ...]):
+    """Names of series and their columns, one for each time; a tuple of pairs that was checked.
+
+    A single series may have no name.
+    """
+
+    @property
+    def columns(self) -> ColumnSets:
+        """The columns of each series."""
+        return ColumnSets(columns for _, columns in self)
+
+    def to_plain(self) -> list[Hashable] | dict[str, list[Hashable]]:
+        """Return what a user would pass: a list, or a dict of lists."""
+        if self[0][0] is None:
+            return list(self[0][1])
+        return {str(name): list(columns) for name, columns in self}
+
+    def __repr__(self) -> str:
+        return repr(self.to_plain())
+
+
+def series_sets(series: Any) -> SeriesSets:
+    """Return series from a dict of names to lists of columns, or from one list of columns."""
+    if isinstance(series, SeriesSets):
+        return series
+    if isinstance(series, Mapping):
+        pairs = [(name, columns) for name, columns in series.items()]
+        if not all(isinstance(name, str) for name, _ in pairs):
+            raise SdcTypeError(
+                "series must have texts for names: pass {'price': ['p0', 'p1', ...], ...}."
+            )
+    else:
+        pairs = [(None, series)]
+    for _, columns in pairs:
+        if not isinstance(columns, (list, tuple, pd.Index)) or any(
+            isinstance(each, (list, pd.Index)) for each in columns
+        ):
+            raise SdcTypeError(
+                "series must be a list of columns, one for each time, or a dict of names to such "
+                f"lists, received {type(columns).__name__}: pass ['p0', 'p1', ...] or "
+                "{'price': ['p0', 'p1', ...], ...}."
+            )
+    short = [name for name, columns in pairs if len(columns) < 2]
+    if short or not pairs:
+        raise SdcValueError(
+            "a series has two times at least, received fewer: name a column for each time."
+        )
+    _check_once([column for _, columns in pairs for column in columns], "series")
+    return SeriesSets((name, tuple(columns)) for name, columns in pairs)
+
+
 def column_list(columns: Any) -> tuple[Hashable, ...]:
     """Return columns from one list of names."""
     if isinstance(columns, (list, tuple)) and any(isinstance(e, (list, pd.Index)) for e in columns):
@@ -268,6 +340,13 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
     check_numeric(meta, names)
     check_numeric(other, names)
     return names
+
+
+def compared_series(original: Frame, masked: Frame, series: Any) -> SeriesSets:
+    """Return the series in which two frames are compared row by row."""
+    sets = series_sets(series)
+    compared_columns(original, masked, [name for each in sets.columns for name in each])
+    return sets
 
 
 def _kind_of(frame: Any) -> str:

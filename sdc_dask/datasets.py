@@ -141,6 +141,42 @@ def survey(n: int, *, npartitions: int | None = None, seed: int = 0) -> dd.DataF
     return _lazy_frame(_survey_rows, meta, n, npartitions, seed)
 
 
+def panel(n: int, length: int, *, npartitions: int | None = None, seed: int = 0) -> dd.DataFrame:
+    """Make a lazy frame of time series, one per row: turnover by month, say, of many firms.
+
+    Series are positive. Their levels differ by far, most have a season of 12 times, some grow and
+    some shrink, and all wander.
+
+    Parameters
+    ----------
+    n : int
+        Number of series.
+    length : int
+        Number of times, a column each: ``t0`` to ``t{length-1}``.
+    npartitions : int, optional
+        Number of partitions, by default one for every 2**18 rows begun. It does not change the
+        values.
+    seed : int, optional
+        Equal seeds give equal data.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        Columns of float64 over the index 0 to ``n - 1``, with known divisions.
+
+    Examples
+    --------
+    >>> from sdc_dask.datasets import panel
+    >>> firms = panel(1_000, 24, npartitions=2).compute()
+    >>> firms.shape, bool((firms > 0).all(axis=None))
+    ((1000, 24), True)
+    """
+    length = _positive_int("length", length, "the number of times")
+    names = [f"t{j}" for j in range(length)]
+    meta = pd.DataFrame(np.empty((0, length)), columns=names, index=pd.RangeIndex(0))
+    return _lazy_frame(_panel_rows, meta, n, npartitions, seed, length=length)
+
+
 # Partitions, chunks and streams
 
 
@@ -201,6 +237,29 @@ def _uniform_rows(
             piece *= high - low
             piece += low
     return pd.DataFrame(values.T, columns=columns, index=pd.RangeIndex(start, stop), copy=False)
+
+
+def _panel_rows(
+    start: int, stop: int, *, columns: list[str], seed: int, length: int
+) -> pd.DataFrame:
+    values = np.empty((stop - start, length))
+    for chunk, in_chunk, in_partition in _chunk_pieces(start, stop):
+        values[in_partition] = _panel_chunk(seed, chunk, length)[in_chunk]
+    picked = [int(name[1:]) for name in columns]
+    return pd.DataFrame(
+        values[:, picked], columns=columns, index=pd.RangeIndex(start, stop), copy=False
+    )
+
+
+def _panel_chunk(seed: int, chunk: int, length: int) -> Array:
+    rng = np.random.Generator(_stream(seed, chunk, 0))
+    size = (CHUNK_ROWS, 1)
+    level, growth = rng.normal(3.0, 0.7, size), rng.normal(0.0, 0.02, size)
+    swing, phase = rng.uniform(0.0, 0.2, size), rng.random(size)
+    times = np.arange(length)
+    wander = rng.normal(0.0, 0.03, (CHUNK_ROWS, length)).cumsum(axis=1)
+    season = swing * np.sin(2 * np.pi * (times / 12 + phase))
+    return np.exp(level + growth * times + season + wander)
 
 
 def _survey_rows(start: int, stop: int, *, columns: list[str], seed: int) -> pd.DataFrame:

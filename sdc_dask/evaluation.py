@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from sdc_dask import arguments
+from sdc_dask.arguments import SeriesSets
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking.spec import Spec, spec_list
@@ -17,7 +18,9 @@ from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.fitting import check_fitting
 from sdc_dask.risk.disclosure import Intruder, risk_of
 from sdc_dask.risk.encounter import Encounter
+from sdc_dask.risk.series_risk import series_risk
 from sdc_dask.utility.information_loss import information_loss
+from sdc_dask.utility.series_loss import series_loss
 from sdc_dask.utility.sse import sse
 
 WEIGHTS = {"il": 0.5, "dld": 0.125, "pld": 0.125, "interval": 0.25}
@@ -51,6 +54,46 @@ class Score(Result):
     known: str = field(metadata={"note": ""})  # what the intruder knew
     agreement: str = field(metadata={"note": ""})  # when values agreed, for pld
     note: str = field(metadata={"note": ""})
+
+
+@dataclass(frozen=True, repr=False)
+class SeriesScore(Result):
+    """The mean of information loss and disclosure risk of time series."""
+
+    score: float = field(metadata={"note": "mean of il and dr: lower is better"})
+    il: float = field(metadata={"note": "information loss: lower is better"})
+    il1: float = field(metadata={"note": "of means and autocorrelations"})
+    il2: float = field(metadata={"note": "of values"})
+    il3: float = field(metadata={"note": "of forecasts"})
+    dr: float = field(metadata={"note": "disclosure risk: lower is safer"})
+    euld: float = field(metadata={"note": "right links by euclidean distance, percent"})
+    stsld: float = field(metadata={"note": "right links by slopes, percent"})
+    interval: float = field(metadata={"note": "values within 1 to 10% of the masked ones, percent"})
+    tried: int = field(metadata={"note": "records that were linked, per attack"})
+    known: str = field(metadata={"note": ""})  # what the intruder knew
+    note: str = field(metadata={"note": ""})
+
+
+def series_score(
+    original: Frame, masked: Frame, series: SeriesSets, **intruder: Any
+) -> SeriesScore:
+    """Measure loss and risk of time series, and take their mean."""
+    risk = series_risk(original, masked, series, **intruder)
+    loss = series_loss(original, masked, series)
+    return SeriesScore(
+        (loss.il + risk.dr) / 2,
+        loss.il,
+        loss.il1,
+        loss.il2,
+        loss.il3,
+        risk.dr,
+        risk.euld,
+        risk.stsld,
+        risk.interval,
+        risk.tried,
+        risk.known,
+        risk.note,
+    )
 
 
 def check_weights(weights: Any) -> dict[str, float]:

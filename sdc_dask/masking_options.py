@@ -21,7 +21,7 @@ from sdc_dask.masking.spec import Spec, nearest
 _MASKING = "--masking"
 _KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _DEFAULT = Microaggregation
-_NAMES = ("columns", "by")  # fields of names, which are texts whatever they look like
+_NAMES = ("columns", "by", "series")  # fields of names, which are texts whatever they look like
 
 
 def _names(_context: Any, _option: Any, texts: Sequence[str]) -> list[list[str]]:
@@ -136,11 +136,28 @@ def asked_spec(context: click.Context) -> Spec:
         value = context.params[name]
         if name == "columns" and len(value) > 1:
             asked[name] = value  # sets
+        elif name == "series":
+            asked[name] = _series(value)
         elif name in _NAMES:
             asked[name] = list(itertools.chain(*value))
         else:
             asked[name] = _value(value) if isinstance(value, str) else value
     return spec.from_dict(asked)
+
+
+def _series(sets: list[list[str]]) -> Any:
+    """Return series from lists of columns, of which the first may begin with a name and "="."""
+    named = {}
+    for first, *others in sets:
+        name, equals, column = first.rpartition("=")
+        if not equals and len(sets) == 1:
+            return [first, *others]
+        if not equals or name in named:
+            raise click.UsageError(
+                "several series need a name each: give --series price=p0,p1 --series volume=v0,v1."
+            )
+        named[name] = [column, *others]
+    return named
 
 
 def _value(text: str) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sdc_dask.release.cluster import local_cluster
+from sdc_dask.series import resample
 
 # The first example of a test compiles kernels, which takes seconds: no example has a deadline.
 settings.register_profile("compiled", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -95,6 +96,14 @@ def eia(reference: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
 def census(reference: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
     """The Census data, all thirteen columns."""
     return reference("casc_census")
+
+
+@pytest.fixture(scope="session")
+def m3(reference: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """The series of the M3 competition, at ten times each."""
+    found = reference("m3_series").groupby("series_id", sort=False)["value"]
+    values = resample([series.to_numpy() for _, series in found], 10)
+    return pd.DataFrame(values, columns=[f"t{j}" for j in range(10)])
 
 
 @pytest.fixture(scope="session")

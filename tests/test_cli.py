@@ -17,7 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import sdc_dask
-from sdc_dask import FuzzyMicroaggregation, Mic1D, Microaggregation, RankSwap, Spec, cli
+from sdc_dask import (
+    FuzzyMicroaggregation,
+    Mic1D,
+    Microaggregation,
+    RankSwap,
+    SeriesMicroaggregation,
+    Spec,
+    cli,
+)
 from sdc_dask import job as jobs
 from sdc_dask.aggregation import power, threshold
 from sdc_dask.job import Job
@@ -73,6 +81,14 @@ def protect(source: Path, target: Path, *options: str) -> int:
     ("options", "spec"),
     [
         ("--columns a,b -k 5", Microaggregation(["a", "b"], 5)),
+        (
+            "--masking series_microaggregation --series a,b -k 5 --distance sts --times 0,2.5",
+            SeriesMicroaggregation(["a", "b"], 5, distance="sts", times=[0, 2.5]),
+        ),
+        (
+            "--masking series_microaggregation --series p=a,b --series v=c,d -k 5 --by r",
+            SeriesMicroaggregation({"p": ["a", "b"], "v": ["c", "d"]}, 5, by="r"),
+        ),
         ("--columns 1,none --by 2 -k 5", Microaggregation(["1", "none"], 5, by="2")),
         (
             "--columns a,b --columns c -k 5 --by r --by s,t --blocking none --no-standardize",

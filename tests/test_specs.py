@@ -21,6 +21,7 @@ from sdc_dask import (
     Microaggregation,
     RankSwap,
     SdcError,
+    SeriesMicroaggregation,
     Spec,
 )
 from sdc_dask.aggregation import power, sigmoid, threshold
@@ -50,6 +51,17 @@ EVERY: dict[str, Spec] = {
     "pair": Microaggregation(XY, 3, method="twofold", measure=(power(2), sigmoid(0.5))),
     "mixed pair": Microaggregation(XY, 3, method="twofold", measure=(ARRAY, power(1))),
     "pair of arrays": Microaggregation(XY, 3, method="twofold", measure=(ARRAY, ARRAY)),
+    "series": SeriesMicroaggregation(XY, 3),
+    "named series": SeriesMicroaggregation(
+        {"x": ["x0", "x1"], "y": ["y0", "y1"]},
+        3,
+        distance="sts",
+        normalize="component",
+        times=[0, 2.5],
+        max_block=50,
+        by="g",
+    ),
+    "series in one block": SeriesMicroaggregation(XY, 3, blocking=None),
     "mic1d": Mic1D(XY, 20),
     "mic1d by": Mic1D(XY, 20, by=["g", "h"]),
     "fuzzy": FuzzyMicroaggregation(XY, 3, 1.5, 1.2),
@@ -74,7 +86,7 @@ every_spec = pytest.mark.parametrize("spec", EVERY.values(), ids=EVERY)
 CODE = {
     each.__name__: each
     for each in (
-        *(Microaggregation, Mic1D, FuzzyMicroaggregation, RankSwap),
+        *(Microaggregation, SeriesMicroaggregation, Mic1D, FuzzyMicroaggregation, RankSwap),
         *(power, sigmoid, threshold, float),
     )
 }
@@ -84,7 +96,7 @@ CODE = {
 
 
 def test_every_option_of_every_spec_is_among_those_tested() -> None:
-    for kind in (Microaggregation, Mic1D, FuzzyMicroaggregation, RankSwap):
+    for kind in (Microaggregation, SeriesMicroaggregation, Mic1D, FuzzyMicroaggregation, RankSwap):
         specs = [spec for spec in EVERY.values() if type(spec) is kind]
         for field in dataclasses.fields(kind):
             if field.default is not dataclasses.MISSING:
@@ -243,7 +255,7 @@ def test_promises() -> None:
     assert EVERY["swap"].column_sets == (("x",), ("y",))
     assert EVERY["swap in blocks"].column_sets == (("x", "y"),)
     for name, spec in EVERY.items():
-        is_micro = isinstance(spec, Microaggregation)
+        is_micro = isinstance(spec, (Microaggregation, SeriesMicroaggregation))
         assert spec.promise == (3 if is_micro else None), name
         assert spec.moves == (isinstance(spec, RankSwap) and name != "extremes"), name
         assert spec.draws == isinstance(spec, (RankSwap, FuzzyMicroaggregation)), name

@@ -19,6 +19,7 @@ from sdc_dask.blocking.tree import grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.projections import Axes
 from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
@@ -73,6 +74,7 @@ class Blocks:
     leaves: Leaves = field(repr=False)
     fused: NDArray[np.int64] = field(repr=False)  # by leaf: its number after fusion
     fill: NDArray[np.float64] = field(repr=False)  # stands for missing cells, by column
+    axes: Axes | None = field(repr=False, default=None)  # what is cut, if not the columns
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -98,7 +100,9 @@ class Blocks:
             "leaves": np.repeat(np.bincount(self.fused[held]), parts),
             "stratum": np.repeat(self.leaves.stratum[order][first], parts),
         }
-        for j, column in enumerate(self.columns):
+        names = self.columns if self.axes is None else range(low.shape[1])
+        for j, name in enumerate(names):
+            column = name if self.axes is None else f"axis {name}"
             columns[f"{column} low"] = np.repeat(low[:, j], parts)
             columns[f"{column} high"] = np.repeat(high[:, j], parts)
         return pd.DataFrame(columns).rename_axis("block")
@@ -133,8 +137,16 @@ class Blocks:
 
     def fused_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Tell the fused leaf of every record of a partition, given its values as float64."""
-        points = np.where(np.isnan(values), self.fill, values)
+        points = _view(values, self.fill, self.axes)
         return self.fused[self.locator.leaf_of(points, self.strata.of(part))]
+
+
+def _view(
+    values: NDArray[np.float64], fill: NDArray[np.float64], axes: Axes | None
+) -> NDArray[np.float64]:
+    """Return what blocks are cut of: the values, without missing ones, or their projections."""
+    whole = np.where(np.isnan(values), fill, values)
+    return whole if axes is None else axes(whole)
 
 
 def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
@@ -169,6 +181,8 @@ def plan_blocks(
     k: int,
     max_block: int,
     method: str,
+    axes: Axes | None = None,
+    smallest: int | None = None,
 ) -> Blocks:
     """Plan blocks for a frame that was scanned.
 
@@ -187,9 +201,20 @@ def plan_blocks(
         Smallest block, and largest leaf.
     method : str
         One of METHODS, or WHOLE.
+    axes : Axes, optional
+        What is cut instead of the columns, in which `coordinates` then are. Its bounds take one
+        more pass.
+    smallest : int, optional
+        Blocks with fewer records are fused with others of their stratum: k by default.
     """
-    low, high = scan.bounds(columns)
+    fill, high = scan.bounds(columns)
+    low = fill
     needed = list(dict.fromkeys([*columns, *strata.rule.by]))
+    if axes is not None:
+        expected = scan.expected(columns)
+        low, high = map_reduce(
+            frame[list(columns)], _bounds, _merge_bounds, axes, columns, expected
+        )
 
     def count_pass(locator: CountingLocator) -> Cells:
         return map_reduce(
@@ -199,8 +224,9 @@ def plan_blocks(
             locator,
             list(columns),
             strata,
-            low,
+            fill,
             scan.expected(columns),
+            axes,
         )
 
     locator: Locator
@@ -210,8 +236,28 @@ def plan_blocks(
         locator, leaves, passes = cut_intervals(strata.counts, low, high, max_block, count_pass)
     else:
         locator, leaves, passes = grow(strata.counts, low, high, coordinates, max_block, count_pass)
-    fused = _fuse_strata(leaves, coordinates, len(strata), k)
-    return Blocks(tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, low)
+    fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k)
+    return Blocks(
+        tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
+    )
+
+
+def _bounds(
+    part: pd.DataFrame,
+    number: int,
+    axes: Axes,
+    columns: Sequence[Hashable],
+    expected: Expected,
+) -> NDArray[np.float64]:
+    values = to_float(part, columns)
+    expected.check(number, values)
+    projected = axes(values)
+    return np.array([projected.min(axis=0, initial=np.inf), projected.max(axis=0, initial=-np.inf)])
+
+
+def _merge_bounds(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    lows, highs = np.stack(parts, axis=1)
+    return np.array([lows.min(axis=0), highs.max(axis=0)])
 
 
 def _count_partition(
@@ -222,10 +268,11 @@ def _count_partition(
     strata: Strata,
     fill: NDArray[np.float64],
     expected: Expected,
+    axes: Axes | None,
 ) -> Cells:
     values = to_float(part, columns)
     expected.check(number, values)
-    return locator.count(np.where(np.isnan(values), fill, values), strata.of(part))
+    return locator.count(_view(values, fill, axes), strata.of(part))
 
 
 def _fuse_strata(

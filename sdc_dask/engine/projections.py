@@ -41,6 +41,28 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Axes:
+    """Weighted sums of coordinates, several per record: a view of many columns in few dimensions.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    weights : ndarray of float64, shape (d, m)
+    """
+
+    coordinates: Coordinates
+    weights: NDArray[np.float64]
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Project records, adding coordinates in their order."""
+        points = self.coordinates.points(values)
+        total = np.zeros((len(points), self.weights.shape[1]))
+        for j, weights in enumerate(self.weights):
+            total += points[:, j, None] * weights
+        return total + 0.0
+
+
+@dataclass(frozen=True)
 class Aggregated:
     """An aggregation function of the columns, each scaled to [0, 1] by its bounds."""
 
@@ -73,6 +95,13 @@ def principal_axis(moments: CoMoments, *, standardize: bool) -> NDArray[np.float
     # A column is the eigenvector; eigenvalues ascend.
     axis = np.linalg.eigh(matrix)[1][:, -1]
     return axis * np.sign(axis[np.argmax(np.abs(axis))])
+
+
+def principal_axes(covariance: NDArray[np.float64], number: int) -> NDArray[np.float64]:
+    """Return the first principal components as columns; their largest entries are positive."""
+    axes = np.linalg.eigh(covariance)[1][:, ::-1][:, :number]
+    largest = np.take_along_axis(axes, np.argmax(np.abs(axes), axis=0)[None], axis=0)
+    return axes * np.sign(largest)
 
 
 def _products(moments: CoMoments) -> NDArray[np.float64]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sdc_dask.engine.moments import CoMoments
 from sdc_dask.engine.scan import Scan
 from sdc_dask.errors import SdcValueError
-from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.kernels.coordinates import Coordinates, Slopes
+from sdc_dask.kernels.exact import ExactSum
 from sdc_dask.kernels.neighbours import whiten
 
 _LARGEST = 1e150  # squares of larger numbers may exceed float64
@@ -44,17 +45,88 @@ class Space:
     def masked_points(self, values: Array) -> Array:
         """Return the points of masked values, which may lie anywhere."""
         with np.errstate(over="ignore"):
-            points = self.points(values)
-            if not np.all(np.abs(points * self.weight) < _LARGEST):
-                raise SdcValueError(
-                    "masked values lie so far from the original ones that their distance exceeds "
-                    "float64: look for wrong values in the masked frame, or leave columns out."
-                )
-        return points
+            return checked_points(self.points(values), self.weight)
 
     def pairs(self, original: Array, masked: Array) -> tuple[Array, Array]:
         """Return the points of original and of masked records."""
         return self.points(original), self.masked_points(masked)
+
+
+@dataclass(frozen=True)
+class SeriesSpace:
+    """Series side by side, each in coordinates of its own, in which distances are Euclidean.
+
+    Attributes
+    ----------
+    series : tuple
+        Coordinates, one for each series, and the number of its columns.
+    """
+
+    series: tuple[tuple[Coordinates, int], ...]
+
+    @property
+    def weight(self) -> Array:
+        """What differences of coordinates are multiplied by: coordinates are scaled already."""
+        slopes = sum(isinstance(each, Slopes) for each, _ in self.series)
+        return np.ones(sum(length for _, length in self.series) - slopes)
+
+    def points(self, values: Array) -> Array:
+        """Return the points of finite values. Equal records become equal points, bit by bit."""
+        found, begin = [], 0
+        for coordinates, length in self.series:
+            found.append(coordinates.points(values[:, begin : begin + length]))
+            begin += length
+        return np.hstack(found)
+
+    def masked_points(self, values: Array) -> Array:
+        """Return the points of masked values, which may lie anywhere."""
+        with np.errstate(over="ignore"):
+            return checked_points(self.points(values), 1.0)
+
+    def pairs(self, original: Array, masked: Array) -> tuple[Array, Array]:
+        """Return the points of original and of masked records."""
+        return self.points(original), self.masked_points(masked)
+
+
+def checked_points(points: Array, weight: Array | float) -> Array:
+    """Return points, or raise ValueError if their distances exceed float64."""
+    if not np.all(np.abs(points * weight) < _LARGEST):
+        raise SdcValueError(
+            "masked values lie so far from the original ones that their distance exceeds float64: "
+            "look for wrong values in the masked frame, or leave columns out."
+        )
+    return points
+
+
+def series_space(
+    found: Scan,
+    sets: Sequence[Sequence[Hashable]],
+    *,
+    slopes: bool,
+    times: Sequence[float] | None = None,
+) -> SeriesSpace:
+    """Return the space of series of a frame that was scanned.
+
+    Each series has one mean and one deviation, over all records and times: it keeps its shape, and
+    all series weigh the same.
+    """
+    series = []
+    for columns in sets:
+        pooled = sum(found.sums(columns).values(), ExactSum())
+        low, high = found.bounds(columns)
+        # One scale for all times, as if they were one column.
+        whole = Coordinates.of(
+            np.full_like(low, low.min()),
+            np.full_like(high, high.max()),
+            np.full_like(low, pooled.mean),
+            np.full_like(low, pooled.deviation),
+            standardize=True,
+        )
+        if slopes:
+            stamps = np.arange(len(columns)) if times is None else np.asarray(times)
+            whole = Slopes(whole.centre, whole.scale, whole.exponent, stamps.astype(np.float64))
+        series.append((whole, len(columns)))
+    return SeriesSpace(tuple(series))
 
 
 def euclidean(found: Scan, columns: Sequence[Hashable], *, standardize: bool) -> Space:

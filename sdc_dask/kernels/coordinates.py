@@ -71,6 +71,21 @@ class Coordinates:
         return (np.ldexp(values, self.exponent) if self.exponent.any() else values) + 0.0
 
 
+@dataclass(frozen=True)
+class Slopes(Coordinates):
+    """Coordinates whose distances are those between the slopes of series.
+
+    Columns are the times of one series. The Euclidean distance between points is the short time
+    series distance between the coordinates.
+    """
+
+    times: NDArray[np.float64]
+
+    def points(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slopes between one time and the next."""
+        return np.diff(super().points(values), axis=1) / np.diff(self.times)
+
+
 def _on_grid(
     mean: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> NDArray[np.float64]:

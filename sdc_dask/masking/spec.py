@@ -22,7 +22,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
-_NAMES = ("columns", "by")  # fields that name columns
+_NAMES = ("columns", "by", "series")  # fields that name columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
     family.__name__: family
@@ -248,6 +248,8 @@ def _code(value: Any, name: str) -> str:
     if isinstance(value, arguments.ColumnSets):
         lists = [list(each) for each in value]
         return repr(lists[0] if len(lists) == 1 else lists)
+    if isinstance(value, arguments.SeriesSets):
+        return repr(value)
     if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
         return repr(list(value))  # a tuple is a pair of measures
     if isinstance(value, float) and not math.isfinite(value):
@@ -257,6 +259,11 @@ def _code(value: Any, name: str) -> str:
 
 def _plain(value: Any, name: str) -> Any:
     """Return a value as JSON and TOML have it."""
+    if isinstance(value, arguments.SeriesSets):
+        found = value.to_plain()
+        if isinstance(found, dict):
+            return {each: _plain(tuple(columns), name) for each, columns in found.items()}
+        return _plain(tuple(found), name)
     if isinstance(value, Blocks):
         raise SdcTypeError(
             f"{name} holds blocks that were made of data, which cannot be written: name a method, "

@@ -25,6 +25,7 @@ from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.risk.encounter import Encounter
 
@@ -194,7 +195,7 @@ def _reach_of(spec: Spec, column: Hashable, columns: Sequence[Hashable], has_fil
         return Reach("exact")
     if isinstance(spec, Microaggregation) and len(own) == 1 and is_contiguous(spec):
         return Reach("neighbours")
-    assert isinstance(spec, (Microaggregation, Mic1D))
+    assert isinstance(spec, (Microaggregation, SeriesMicroaggregation, Mic1D))
     return Reach("free")
 
 
