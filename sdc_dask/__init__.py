@@ -14,12 +14,14 @@ from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
+from sdc_dask.release.long import Long
 from sdc_dask.release.protect import protect
 
 __all__ = [
     "Blocks",
     "FuzzyMicroaggregation",
     "Job",
+    "Long",
     "Mic1D",
     "Microaggregation",
     "RankSwap",

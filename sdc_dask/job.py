@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,12 @@ from sdc_dask.errors import (
     SdcValueError,
 )
 from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.release.long import Long
 from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 
 FORMAT = 1  # of job files: one more when a file of now would mean something else
-_KEYS = ("format", "source", "target", "drop", "mask")
+_KEYS = ("format", "source", "target", "long", "drop", "mask")
 _OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
 
 
@@ -44,6 +47,8 @@ class Job:
         What is masked, and how.
     drop : list of str, optional
         Columns that are not written.
+    long : Long, optional
+        If the source has a row for each record and time.
 
     Examples
     --------
@@ -58,6 +63,7 @@ class Job:
     target: Path
     specs: tuple[Spec, ...]
     drop: tuple[str, ...] = ()
+    long: Long | None = None
 
     def __post_init__(self) -> None:
         for name in ("source", "target"):
@@ -86,6 +92,7 @@ class Job:
             self.target,
             self.specs,
             drop=list(self.drop),
+            long=self.long,
             replace=replace,
             random_state=random_state,
             progress=progress,
@@ -98,6 +105,8 @@ class Job:
             "source": str(self.source),
             "target": str(self.target),
         }
+        if self.long is not None:
+            found["long"] = self.long.to_dict()
         if self.drop:
             found["drop"] = list(self.drop)
         return found | {"mask": [spec.to_dict() for spec in self.specs]}
@@ -124,7 +133,8 @@ class Job:
                 f"mask must be a list of tables, each [[mask]] in a file, received {_kind(masks)}."
             )
         specs = [_spec(number, each) for number, each in enumerate(masks, 1)]
-        return cls(values["source"], values["target"], tuple(specs), values.get("drop", ()))
+        long = Long.from_dict(values["long"]) if "long" in values else None
+        return cls(values["source"], values["target"], tuple(specs), values.get("drop", ()), long)
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> Job:
@@ -133,8 +143,9 @@ class Job:
         Parameters
         ----------
         file : path
-            In TOML: ``format = 1``, ``source``, ``target``, ``drop``, and a table ``[[mask]]`` for
-            each masking, with its name as ``masking`` and its options.
+            In TOML: ``format = 1``, ``source``, ``target``, ``drop``, ``long`` with the fields of
+            :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as ``masking``
+            and its options.
         """
         file = Path(file)
         try:
@@ -149,7 +160,7 @@ class Job:
             raise SdcValueError(f"job file {str(file)!r} is not TOML: {error}.") from None
         except SdcError as error:
             raise type(error)(f"job file {str(file)!r}: {error}") from None
-        return cls(file.parent / job.source, file.parent / job.target, job.specs, job.drop)
+        return replace_fields(job, source=file.parent / job.source, target=file.parent / job.target)
 
     def write(self, file: str | os.PathLike[str]) -> None:
         """Write a job file that does not exist yet.
@@ -229,5 +240,11 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name} = {_value(each)}' for name, each in value.items())} }}"
+        pairs = (f"{_key(name)} = {_value(each)}" for name, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     return repr(value)
+
+
+def _key(name: str) -> str:
+    """Return a key as TOML: names of series may be any texts."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)

@@ -13,9 +13,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import sdc_dask
-from sdc_dask import RankSwap, SdcError, SeriesMicroaggregation, protect
+from sdc_dask import Job, Long, RankSwap, SdcError, SeriesMicroaggregation, protect
 from sdc_dask.kernels.mdav import mdav
-from sdc_dask.series import normalize, sts
+from sdc_dask.series import normalize, sts, to_long
 from sdc_dask.utility.series_loss import variation
 
 TIMES = [f"t{j}" for j in range(8)]
@@ -379,3 +379,67 @@ def test_a_release_of_series(tmp_path: Path, distance: str) -> None:
         assert (reached.k_min, reached.classes) == (sizes.min(), len(sizes)), name
         assert reached.k_min >= 4
     assert "microaggregation of series" in repr(summary)
+
+
+def long_layout(frame: pd.DataFrame, series: dict[str, list[str]]) -> pd.DataFrame:
+    named = frame.assign(firm=[f"firm {i:05d}" for i in range(len(frame))])
+    return to_long(named, series, "firm", time="month").sample(frac=1, random_state=1)
+
+
+def test_a_release_of_a_long_source(tmp_path: Path) -> None:
+    frame, series = two_series(120)
+    source = tmp_path / "source.parquet"
+    long_layout(frame, series).to_parquet(source, index=False, row_group_size=200)
+    wide = {name: [f"{name}_{j}" for j in range(8)] for name in series}
+    spec = SeriesMicroaggregation(wide, 3)
+    job = Job(source, tmp_path / "target", spec, drop=["firm"], long=Long("firm", "month"))
+    job.write(tmp_path / "job.toml")
+    again = Job.read(tmp_path / "job.toml")
+    assert again == job
+    summary = again.run()
+    released = pd.read_parquet(tmp_path / "target")
+    columns = [*wide["price"], *wide["volume"]]
+    assert list(released) == columns
+    expected = frame[[*series["price"], *series["volume"]]].set_axis(columns, axis=1).sdc.mask(spec)
+    assert_frame_equal(released.astype(float), expected, check_exact=True)
+    assert [each.k_min for each in summary.anonymity] == [3, 3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "job.toml",
+        "source.parquet",
+        "target",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("long", "says"),
+    [
+        (Long("firm", "week"), "does not have: 'week'"),
+        (Long("firm", "month", "cost"), "does not have: 'cost'"),
+        ("firm", "long must be sdc_dask.Long"),
+        (Long("firm", "month"), "2 of 20 records have other times"),
+    ],
+)
+def test_a_long_source_that_is_refused_leaves_nothing(tmp_path: Path, long: Any, says: str) -> None:
+    frame, series = two_series(20)
+    made = long_layout(frame, series)
+    made.drop(index=made.index[made["month"] == 3][:2]).to_parquet(tmp_path / "source.parquet")
+    spec = SeriesMicroaggregation(["price_0", "price_1"], 3)
+    with pytest.raises(SdcError, match=says):
+        protect(tmp_path / "source.parquet", tmp_path / "target", spec, long=long)
+    assert [path.name for path in tmp_path.iterdir()] == ["source.parquet"]
+
+
+def test_a_job_file_holds_series_of_any_name(tmp_path: Path) -> None:
+    series = {"a b": ["x", "y"], 'with "quotes" = and dots.': ["u", "v"]}
+    job = Job(tmp_path / "source", tmp_path / "target", SeriesMicroaggregation(series, 3))
+    job.write(tmp_path / "job.toml")
+    assert Job.read(tmp_path / "job.toml") == job
+
+
+def test_long_is_checked_before_there_is_data() -> None:
+    for bad in ({"id": 1, "time": "t"}, {"id": "i", "time": "t", "values": []}):
+        with pytest.raises(SdcError):
+            Long(**bad)
+    for bad, says in (({"id": "i"}, "needs time"), ({"id": "i", "tiem": "t"}, "has no tiem")):
+        with pytest.raises(SdcError, match=says):
+            Long.from_dict(bad)

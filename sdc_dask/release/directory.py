@@ -85,11 +85,11 @@ def written_beside(target: Path, replace: bool) -> Iterator[Path]:
         # The second rename may fail: then the old target gets its name back.
         if os.path.lexists(old) and not os.path.lexists(target):
             old.rename(target)
-        _remove(directory)
+        remove(directory)
         _finish(parent, old)
 
 
-def _remove(directory: Path) -> None:
+def remove(directory: Path) -> None:
     """Remove a directory into which tasks may still be writing; without it, they cannot go on."""
     for _ in range(100):
         shutil.rmtree(directory, ignore_errors=True)

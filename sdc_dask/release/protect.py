@@ -21,10 +21,11 @@ from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.trip import Trip
-from sdc_dask.errors import SdcRuntimeError, SdcValueError
+from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.directory import check_paths, written_beside
+from sdc_dask.release.long import Long, made_wide
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source
 from sdc_dask.release.summary import MaskedSet, Summary
@@ -39,6 +40,7 @@ def protect(
     specs: Spec | Sequence[Spec],
     *,
     drop: str | Sequence[str] | None = None,
+    long: Long | None = None,
     replace: bool = False,
     random_state: int | None = None,
     progress: bool | None = None,
@@ -59,13 +61,19 @@ def protect(
     target : path
         The directory to make. Row order is that of the source, one file for each piece of it.
     specs : spec, or list of specs
-        What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D` or
-        :class:`FuzzyMicroaggregation`. Each of a list masks columns of its own.
+        What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
+        :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
+        columns of its own.
     drop : str or list of str, optional
         Columns that are not written, for instance direct identifiers. An index without a name is
         never written, since it numbers the rows. All columns that are neither masked nor dropped
         are written as they are, an index that has a name too; except that zeros of floats lose
         their sign and numbers that are none their bits, and are missing cells in a column of `by`.
+    long : Long, optional
+        Says that the source has a row for each record and time, as time series often come. It is
+        made wide first, by :func:`sdc_dask.series.to_wide`; specs and `drop` name columns of the
+        wide layout, in which it is released. A copy of the original values stands in a hidden
+        directory beside the target during the run.
     replace : bool, default False
         Whether a target that exists is replaced, once the new one is checked. Only a directory
         of parquet files is.
@@ -99,6 +107,27 @@ def protect(
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     check_paths(source, target, replace)
+    if long is None:
+        return _protect(source, target, listed, drop, replace, random_state, show)
+    if not isinstance(long, Long):
+        raise SdcTypeError(
+            f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
+        )
+    _check_files(open_source(source), target)
+    say("Making the source wide", show)
+    with made_wide(source, target, long, show) as wide:
+        return _protect(wide, target, listed, drop, replace, random_state, show)
+
+
+def _protect(
+    source: Path,
+    target: Path,
+    listed: list[Spec],
+    drop: Any,
+    replace: bool,
+    random_state: int | None,
+    show: bool,
+) -> Summary:
     opened = open_source(source)
     _check_files(opened, target)
     dropped = _dropped(opened, listed, drop)

@@ -128,10 +128,10 @@ def _count(order: Array, sought: Array) -> tuple[Ranks, Ranks]:
     """Return how many sorted values are below, and not above, each value that is sought."""
     # In ascending order, searches meet values that are in the cache.
     ascending = np.argsort(sought)
-    counts = np.empty((2, len(sought)), np.int64)
-    for side, count in zip(("left", "right"), counts, strict=True):
-        count[ascending] = np.searchsorted(order, sought[ascending], side=side)
-    return counts[0], counts[1]
+    below, upto = np.empty((2, len(sought)), np.int64)
+    below[ascending] = np.searchsorted(order, sought[ascending], side="left")
+    upto[ascending] = np.searchsorted(order, sought[ascending], side="right")
+    return below, upto
 
 
 def _values(
