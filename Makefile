@@ -33,6 +33,7 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/paper_tables.py $(ARGS)
 	$(BIN)/python benchmarks/attack_tables.py $(ARGS)
 	$(BIN)/python benchmarks/without_common.py $(ARGS)
+	$(BIN)/python benchmarks/series_tables.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
 
 clean: ## Remove the environment, caches and builds

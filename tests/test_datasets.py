@@ -12,7 +12,7 @@ import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
 
 from sdc_dask import datasets
-from sdc_dask.datasets import CHUNK_ROWS, survey, uniform
+from sdc_dask.datasets import CHUNK_ROWS, panel, survey, uniform
 
 N = CHUNK_ROWS + 5_003
 
@@ -48,6 +48,12 @@ def test_partitions_do_not_change_uniform(points: pd.DataFrame, npartitions: int
     frame = uniform(N, 3, npartitions=npartitions)
     assert frame.npartitions == npartitions
     assert_frame_equal(frame.compute(), points)
+
+
+def test_partitions_and_columns_do_not_change_a_panel() -> None:
+    whole = panel(70_000, 6, npartitions=1).compute(scheduler="synchronous")
+    assert_frame_equal(panel(70_000, 6, npartitions=7).compute(), whole)
+    assert_frame_equal(panel(70_000, 6)[["t4", "t1"]].compute(), whole[["t4", "t1"]])
 
 
 @pytest.mark.parametrize("make", [lambda n: survey(n), lambda n: uniform(n, 3)])

@@ -315,17 +315,21 @@ def test_measures_do_not_depend_on_partitions(scheduler: str) -> None:
     assert expected.euld_low < expected.euld < expected.euld_high
 
 
-def test_the_distance_that_masked_links_more(m3: pd.DataFrame) -> None:
+@pytest.mark.parametrize("distance", ["euclidean", "sts"])
+def test_competition_series_as_expected(m3: pd.DataFrame, distance: str) -> None:
     times = list(m3)
-    for k in (2, 6):
-        euclidean, slopes = (
-            m3.sdc.series_risk(
-                m3.sdc.microaggregate_series(times, k=k, distance=distance, blocking=None), times
-            )
-            for distance in ("euclidean", "sts")
+    scores = [
+        m3.sdc.series_score(
+            m3.sdc.microaggregate_series(times, k=k, distance=distance, blocking=None), times
         )
-        assert euclidean.euld >= euclidean.stsld
-        assert slopes.stsld >= slopes.euld
+        for k in (2, 6, 12)
+    ]
+    for name, rises in (("il", True), ("il2", True), ("il3", True), ("dr", False)):
+        found = [getattr(score, name) for score in scores]
+        assert found == sorted(found, reverse=not rises), name
+    for score in scores:
+        # The distance that masked links more than the other.
+        assert (score.euld >= score.stsld) == (distance == "euclidean")
 
 
 # Normalization
