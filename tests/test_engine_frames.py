@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from sdc_dask.engine.frames import (
     Calls,
@@ -140,3 +143,48 @@ def test_frames_of_partitions() -> None:
 
 def test_where_computations_go(scheduler: str) -> None:
     assert on_cluster() == (scheduler == "cluster")
+
+
+def test_graphs_grow_with_partitions_and_not_with_their_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The time of a call is that of its own task: no graph is merged, culled or walked through.
+    walked: list[int] = []
+    cull = HighLevelGraph.cull
+
+    def count(self: HighLevelGraph, *args: Any) -> HighLevelGraph:
+        walked.append(len(self))
+        return cull(self, *args)
+
+    monkeypatch.setattr(HighLevelGraph, "cull", count)
+    call = Calls(lazy=True)
+    tasks = [call(max, number, 3) for number in range(200)]
+    pairs = [call(sum, [one, other]) for one, other in itertools.pairwise(tasks)]
+    total = call(sum, pairs)
+    assert walked == []
+    assert len(call.graph) == 200 + 199 + 1
+    values = [max(number, 3) for number in range(200)]
+    assert call.compute(total) == sum(one + other for one, other in itertools.pairwise(values))
+
+
+def test_lists_of_tasks_are_lists_of_results() -> None:
+    call = Calls(lazy=True)
+    one, two = call(max, 1, 0), call(max, 2, 0)
+    assert call.compute(call(_as_given, [one, two], 5, [two, 9], [3], (4,))) == (
+        ([1, 2], 5, [2, 9], [3], (4,))
+    )
+    assert call.compute([one, [two]]) == [1, [2]]
+
+
+def _as_given(*args: Any) -> tuple[Any, ...]:
+    return args
+
+
+def test_what_is_persisted_is_not_computed_again(scheduler: str) -> None:
+    call = Calls(lazy=True)
+    begun = call.persist([call(time.time_ns), [call(time.time_ns)]])
+    first = call.compute(begun)
+    again = call.compute([call(max, begun[0], 0), [call(max, [begun[1][0], 0])]])
+    assert first == again
+    # Another object's tasks, too.
+    assert Calls(lazy=True).compute(Calls(lazy=True)(max, begun[0], 0)) == first[0]

@@ -7,8 +7,10 @@ both, with :class:`Calls`.
 
 from __future__ import annotations
 
+import itertools
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dask
@@ -62,6 +64,10 @@ def partitions(frame: Frame) -> list[Task]:
 class Calls:
     """How functions are called: as tasks of a graph if `lazy`, or at once.
 
+    All tasks of one object are in one graph, which grows with them. Dask's own way, a graph in
+    every task that holds those of all its arguments, takes a time that grows with the square of
+    the number of partitions.
+
     Examples
     --------
     >>> call = Calls(lazy=True)
@@ -72,6 +78,7 @@ class Calls:
     """
 
     lazy: bool
+    graph: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, frame: Frame) -> Calls:
@@ -79,12 +86,41 @@ class Calls:
         return cls(is_dask(frame))
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Call a function, which must be importable, with arguments that may be tasks."""
-        return delayed(function, pure=False)(*args) if self.lazy else function(*args)
+        """Call a function, which must be importable, with arguments that may be tasks.
+
+        Tasks may also be in arguments that are lists.
+        """
+        if not self.lazy:
+            return function(*args)
+        name = f"{getattr(function, '__name__', 'call').strip('_')}-{uuid.uuid4().hex}"
+        lengths = [len(arg) if _has_tasks(arg) else None for arg in args]
+        flat: list[Any] = []
+        for arg, length in zip(args, lengths, strict=True):
+            flat += [arg] if length is None else arg
+        flat = [self._name_of(each) if isinstance(each, Delayed) else each for each in flat]
+        if any(length is not None for length in lengths):
+            # Dask optimizes the graphs of tasks in a list before it goes on, each time.
+            made = delayed(_call_with_lists, pure=False)(
+                function, lengths, *flat, dask_key_name=name
+            )
+        else:
+            made = delayed(function, pure=False)(*flat, dask_key_name=name)
+        self.graph.update(made.dask)
+        return Delayed(name, self.graph)
+
+    def _name_of(self, task: Delayed) -> Delayed:
+        """Return the name of a task, whose graph is in this one then."""
+        if task.key not in self.graph:
+            self.graph.update(task.dask)
+        return Delayed(task.key, {})
 
     def share(self, value: Any) -> Task:
         """Return an argument that is sent once, not with every task."""
-        return delayed(value, pure=False, traverse=False) if self.lazy else value
+        if not self.lazy or isinstance(value, Delayed):
+            return value
+        made = delayed(value, pure=False, traverse=False)
+        self.graph.update(made.dask)
+        return Delayed(made.key, self.graph)
 
     def wait_for(self, task: Task) -> Task:
         """Return the name of a task, without its graph: that would be copied into what waits.
@@ -109,7 +145,7 @@ class Calls:
             (part,) = parts
             return [part.set_index("key").sort_index()]
         method = "p2p" if on_cluster() else "tasks"
-        routed = dd.from_delayed(parts, meta=meta, verify_meta=False)
+        routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
         return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
 
     def compute(self, task: Task) -> Any:
@@ -122,8 +158,13 @@ class Calls:
             return dask.compute(task)[0]
 
     def persist(self, task: Task) -> Task:
-        """Begin to compute a task, and leave the result where it is computed."""
-        return dask.persist(task)[0] if self.lazy else task
+        """Begin to compute a task, or lists of tasks, and leave results where they are computed."""
+        if not self.lazy:
+            return task
+        begun = dask.persist(task)[0]
+        for each in _flat(begun):
+            self.graph.update(each.dask)  # in the place of what would compute it again
+        return begun
 
 
 def frame_of(
@@ -184,7 +225,7 @@ def from_partitions(
         return part
     same = in_place and len(parts) == frame.npartitions
     divisions = frame.divisions if same else None
-    made = dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+    made = dd.from_delayed(_one_graph(parts), meta=meta, divisions=divisions, verify_meta=False)
     return new_collection(_StillReads(made.expr, frame.expr))
 
 
@@ -209,6 +250,39 @@ class _StillReads(Expr):
 
     def _lower(self) -> Expr:
         return self.frame
+
+
+def _flat(tasks: Task | list[Any]) -> Iterator[Task]:
+    if isinstance(tasks, list):
+        for each in tasks:
+            yield from _flat(each)
+    else:
+        yield tasks
+
+
+def _has_tasks(arg: Any) -> bool:
+    return isinstance(arg, list) and any(isinstance(each, Delayed) for each in arg)
+
+
+def _call_with_lists(function: Callable[..., Any], lengths: list[int | None], *flat: Any) -> Any:
+    """Call a function with arguments of which some were lists."""
+    rest = iter(flat)
+    return function(
+        *(
+            next(rest) if length is None else list(itertools.islice(rest, length))
+            for length in lengths
+        )
+    )
+
+
+def _one_graph(tasks: list[Task]) -> list[Task]:
+    """Return tasks of which one has the graph of all: Dask would merge as many as there are."""
+    graph: dict[Any, Any] = {}
+    for task in tasks:
+        if task.key not in graph:
+            graph.update(task.dask)
+    first, *others = tasks
+    return [Delayed(first.key, graph), *(Delayed(task.key, {}) for task in others)]
 
 
 def _batches(items: list[Any]) -> Iterator[list[Any]]:

@@ -58,10 +58,9 @@ class KeyFolder:
         os.replace(unfinished, path)
         return KeyFile(path, begins)
 
-    def class_sizes(self, call: Calls, files: Sequence[Task]) -> Task:
+    def class_sizes(self, call: Calls, files: Task) -> Task:
         """Return the task that counts the classes of all partitions, a range at a time."""
-        gathered = call(list, files)
-        ranges = [call(_count, gathered, number, self.bits) for number in range(2**self.bits)]
+        ranges = [call(_count, files, number, self.bits) for number in range(2**self.bits)]
         return call.merge(ranges, merge_sizes)
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from sdc_dask import arguments
 from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
-from sdc_dask.engine.key_files import KeyFolder
+from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
 from sdc_dask.masking.run import Planned, plan, spool
@@ -29,7 +29,7 @@ from sdc_dask.release.long import Long, made_wide
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source
 from sdc_dask.release.summary import MaskedSet, Summary
-from sdc_dask.release.write import File, Fingerprints, Layout, write_piece
+from sdc_dask.release.write import File, Fingerprints, Layout, Written, write_piece
 from sdc_dask.risk.anonymity import of_sizes
 from sdc_dask.utility.sse import Sums, merge_sums, of_sums
 
@@ -243,22 +243,27 @@ def _write_all(
         )
         for number, piece in enumerate(source.pieces)
     ]
+    # What is written is told in a few numbers per file: small enough for one place.
+    gathered = call(list, written)
     sizes = [
-        key_folder.class_sizes(call, [each.keys[number] for each in written])
+        key_folder.class_sizes(call, call(_keys, gathered, number))
         for number in range(len(layout.counted))
     ]
-    return call(
-        _All,
+    return call(_summed, gathered, sizes)
+
+
+def _keys(written: list[Written], number: int) -> list[KeyFile]:
+    return [each.keys[number] for each in written]
+
+
+def _summed(written: list[Written], sizes: list[ClassSizes]) -> _All:
+    return _All(
         [each.file for each in written],
-        call.merge([each.values for each in written], merge_sums),
-        call.merge([each.differences for each in written], merge_sums),
-        call.merge([each.moved for each in written], _add),
+        merge_sums([each.values for each in written]),
+        merge_sums([each.differences for each in written]),
+        np.sum([each.moved for each in written], axis=0, dtype=np.uint64),
         sizes,
     )
-
-
-def _add(parts: list[Fingerprints]) -> Fingerprints:
-    return np.sum(parts, axis=0, dtype=np.uint64)
 
 
 def _verify(
