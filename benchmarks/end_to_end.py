@@ -46,7 +46,7 @@ def main() -> None:
             with local_cluster(workers, options.memory_limit) as client:
                 # Compile on every worker, so that no run pays for it.
                 spec = sdc_dask.Microaggregation(COLUMNS, options.k, max_block=max_block)
-                sdc_dask.protect(warm_up(folder), folder / "warm", spec, replace=True)
+                sdc_dask.protect(warm_up(folder), folder / "warm", spec, keep="*", replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
                 protecting = watched(
                     client,
@@ -54,6 +54,7 @@ def main() -> None:
                     folder / "source",
                     folder / "protected",
                     spec,
+                    keep="*",
                 )
             summary = protecting.pop("result")
             moving.pop("result")

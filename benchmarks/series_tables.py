@@ -202,7 +202,7 @@ def scale(options: Options) -> list[Row]:
         panel(5_000, 24, npartitions=4).to_parquet(folder / "small", write_index=False)
         for distance in ("euclidean", "sts"):
             spec = SeriesMicroaggregation(times, 5, distance=distance)
-            sdc_dask.protect(folder / "small", folder / "warm", spec, replace=True)
+            sdc_dask.protect(folder / "small", folder / "warm", spec, replace=True, keep="*")
             moving = watched(client, move, folder / "source", folder / f"moved-{distance}")
             moving.pop("result")
             run = watched(client, sdc_dask.protect, folder / "source", folder / distance, spec)

@@ -32,7 +32,7 @@ def main(rows: int) -> None:
         source, target = Path(folder, "survey"), Path(folder, "release")
         people.to_parquet(source, write_index=False)
         spec = sdc_dask.Microaggregation(COLUMNS, k=5)
-        print(sdc_dask.protect(source, target, spec, drop="person"))
+        print(sdc_dask.protect(source, target, spec, drop="person", keep="*"))
 
 
 if __name__ == "__main__":

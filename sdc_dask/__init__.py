@@ -16,6 +16,7 @@ from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import protect
+from sdc_dask.release.verify import Verification, verify
 
 __all__ = [
     "Blocks",
@@ -29,10 +30,12 @@ __all__ = [
     "SdcError",
     "SeriesMicroaggregation",
     "Spec",
+    "Verification",
     "aggregation",
     "datasets",
     "grouping",
     "protect",
     "series",
+    "verify",
 ]
 __version__ = "0.1.0"

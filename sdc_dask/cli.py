@@ -34,11 +34,13 @@ from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
 from sdc_dask.release.directory import check_paths
+from sdc_dask.release.manifest import Manifest
 from sdc_dask.release.signals import stoppable
 from sdc_dask.release.summary import Summary
+from sdc_dask.release.verify import verify as verify_release
 from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
-__all__ = ["demo", "main", "protect"]
+__all__ = ["demo", "main", "protect", "verify"]
 
 FAILED = 1
 Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
@@ -88,6 +90,9 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     "terminated.",
 )
 @click.argument("paths", nargs=-1, metavar="{SOURCE TARGET | JOB.toml}")
+@click.option(
+    "--keep", help="columns that are written as they are; * for all that are left", **OF_NAMES
+)
 @click.option("--drop", help="columns that are not written, such as direct identifiers", **OF_NAMES)
 @click.option(
     "--write-job",
@@ -162,8 +167,10 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         return Job.read(paths[0])
     if len(paths) != 2:
         raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
-    drop = [name for names in options["drop"] for name in names]
-    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), tuple(drop))
+    keep, drop = (
+        tuple(name for names in options[which] for name in names) for which in ("keep", "drop")
+    )
+    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), drop, keep)
 
 
 def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
@@ -198,6 +205,43 @@ def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:
         file.write_text(json.dumps(summary.to_dict(), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         complain(f"warning: the summary could not be written: {_one_line(error)}")
+
+
+# The command verify
+
+
+@click.command(epilog="Exit codes: 0 all is as it was released, 1 something is not, 2 wrong usage.")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--json",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write what was found as JSON, too",
+)
+@_workers
+@_memory_limit
+@_debug
+def verify(
+    target: Path, workers: int | None, memory_limit: str, debug: bool, **options: Any
+) -> Work:
+    """Look at the release TARGET again, whether files are whole and unchanged, and k is kept.
+
+    This needs its files alone, with the manifest among them.
+    """
+
+    def work() -> None:
+        file = options["json"]
+        _check_json(file, [target])
+        Manifest.read(target)  # before workers start
+        with _client(workers, memory_limit):
+            found = verify_release(target)
+        print(found, flush=True)
+        if file is not None:
+            file.write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
+        if not found.ok:
+            raise SdcValueError(f"{len(found.failed)} checks of the release failed.")
+
+    return lambda last: _run(work, releases=False, debug=debug, last=last)
 
 
 # The command demo

@@ -50,7 +50,7 @@ def run(rows: int, k: int, folder: Path | None = None) -> None:
             flush=True,
         )
         summary = protect(
-            source, target, Microaggregation(list(MASKED), k, by=WITHIN), drop=IDENTIFIER
+            source, target, Microaggregation(list(MASKED), k, by=WITHIN), drop=IDENTIFIER, keep="*"
         )
         print(f"{summary}\n", flush=True)
         original, released = dd.read_parquet(source), dd.read_parquet(target)

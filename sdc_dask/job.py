@@ -29,7 +29,7 @@ from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 
 FORMAT = 1  # of job files: one more when a file of now would mean something else
-_KEYS = ("format", "source", "target", "long", "drop", "mask")
+_KEYS = ("format", "source", "target", "long", "keep", "drop", "mask")
 _OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
 
 
@@ -45,8 +45,8 @@ class Job:
         The directory to make.
     specs : spec, or list of specs
         What is masked, and how.
-    drop : list of str, optional
-        Columns that are not written.
+    drop, keep : list of str, optional
+        Columns that are not written, and columns that are written as they are, by name or wildcard.
     long : Long, optional
         If the source has a row for each record and time.
 
@@ -63,6 +63,7 @@ class Job:
     target: Path
     specs: tuple[Spec, ...]
     drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     long: Long | None = None
 
     def __post_init__(self) -> None:
@@ -71,12 +72,14 @@ class Job:
             if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
                 raise SdcTypeError(f"{name} must be a path as text, received {_kind(path)}.")
             object.__setattr__(self, name, Path(path))
-        if not _is_texts(self.drop):
-            raise SdcTypeError(
-                "drop must be a list of column names, such as ['person'], received "
-                f"{_kind(self.drop)}."
-            )
-        object.__setattr__(self, "drop", tuple(self.drop))
+        for name in ("keep", "drop"):
+            names = getattr(self, name)
+            if not _is_texts(names):
+                raise SdcTypeError(
+                    f"{name} must be a list of column names, such as ['person'], received "
+                    f"{_kind(names)}."
+                )
+            object.__setattr__(self, name, tuple(names))
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
     def run(
@@ -91,6 +94,7 @@ class Job:
             self.source,
             self.target,
             self.specs,
+            keep=list(self.keep),
             drop=list(self.drop),
             long=self.long,
             replace=replace,
@@ -107,8 +111,9 @@ class Job:
         }
         if self.long is not None:
             found["long"] = self.long.to_dict()
-        if self.drop:
-            found["drop"] = list(self.drop)
+        for name in ("keep", "drop"):
+            if getattr(self, name):
+                found[name] = list(getattr(self, name))
         return found | {"mask": [spec.to_dict() for spec in self.specs]}
 
     @classmethod
@@ -134,7 +139,8 @@ class Job:
             )
         specs = [_spec(number, each) for number, each in enumerate(masks, 1)]
         long = Long.from_dict(values["long"]) if "long" in values else None
-        return cls(values["source"], values["target"], tuple(specs), values.get("drop", ()), long)
+        given = {name: values[name] for name in ("keep", "drop") if name in values}
+        return cls(values["source"], values["target"], tuple(specs), long=long, **given)
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> Job:
@@ -143,9 +149,9 @@ class Job:
         Parameters
         ----------
         file : path
-            In TOML: ``format = 1``, ``source``, ``target``, ``drop``, ``long`` with the fields of
-            :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as ``masking``
-            and its options.
+            In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``long`` with the
+            fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as
+            ``masking`` and its options.
         """
         file = Path(file)
         try:

@@ -71,7 +71,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, threads: list[tuple]) -> list[Any]:
 
 
 def protect(source: Path, target: Path, *options: str) -> int:
-    return cli.main(["protect", str(source), str(target), "--columns", "income,age", *options])
+    columns = ["--columns", "income,age", "--keep", "*"]
+    return cli.main(["protect", str(source), str(target), *columns, *options])
 
 
 # What is asked for

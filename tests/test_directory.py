@@ -1,14 +1,16 @@
-"""What may stand at a target: nothing, or with `replace` a directory of parquet files alone."""
+"""What may stand at a target: nothing, or with `replace` a release."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import sdc_dask
 from sdc_dask.release.directory import check_paths, written_beside
+from sdc_dask.release.manifest import Manifest, ReleasedFile, file_digest
 
 SPEC = sdc_dask.Microaggregation(["x0", "x1"], k=3)
 
@@ -34,9 +36,23 @@ def _broken_link(target: Path) -> None:
     target.symlink_to(target.with_name("nowhere"))
 
 
-def _other_file(target: Path) -> None:
+def _data_set(target: Path) -> None:
     target.mkdir()
     (target / "part.0.parquet").touch()
+
+
+def _release(target: Path) -> None:
+    target.mkdir()
+    content = b"as good as a table"
+    (target / "part-0.parquet").write_bytes(content)
+    digest = file_digest(target / "part-0.parquet")
+    Manifest.of(
+        [ReleasedFile("part-0.parquet", 1, len(content), digest)], pa.schema([]), [], []
+    ).write(target)
+
+
+def _other_file(target: Path) -> None:
+    _release(target)
     (target / "notes.txt").write_text("mine")
 
 
@@ -46,12 +62,14 @@ def _hidden_file(target: Path) -> None:
 
 
 def _directory(target: Path) -> None:
-    (target / "year.parquet").mkdir(parents=True)
+    _release(target)
+    (target / "year.parquet").mkdir()
 
 
 def _linked_file(target: Path) -> None:
-    target.mkdir()
-    (target / "part.0.parquet").symlink_to(target.with_name("source.parquet"))
+    _release(target)
+    (target / "part-0.parquet").unlink()
+    (target / "part-0.parquet").symlink_to(target.with_name("source.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -60,10 +78,11 @@ def _linked_file(target: Path) -> None:
         (_file, "is a file"),
         (_link, "is a link"),
         (_broken_link, "is a link"),
-        (_other_file, r"other entries than parquet files \(1\)"),
-        (_hidden_file, r"other entries than parquet files \(1\)"),
-        (_directory, r"other entries than parquet files \(1\)"),
-        (_linked_file, r"other entries than parquet files \(1\)"),
+        (_data_set, "without a whole _manifest"),
+        (_hidden_file, "without a whole _manifest"),
+        (_other_file, r"other entries \(1\)"),
+        (_directory, r"other entries \(1\)"),
+        (_linked_file, r"other entries \(1\)"),
     ],
 )
 def test_what_is_not_replaced(
@@ -77,10 +96,10 @@ def test_what_is_not_replaced(
     before = _everything(source.parent)
     monkeypatch.setattr(sdc_dask.Microaggregation, "plan", None)  # nothing runs
     with pytest.raises(FileExistsError, match=what) as refused:
-        sdc_dask.protect(source, target, SPEC, replace=True)
-    assert "only a directory of parquet files is replaced" in str(refused.value)
+        sdc_dask.protect(source, target, SPEC, replace=True, keep="*")
+    assert "only a release is replaced" in str(refused.value)
     with pytest.raises(FileExistsError, match="exists: choose another name"):
-        sdc_dask.protect(source, target, SPEC)
+        sdc_dask.protect(source, target, SPEC, keep="*")
     assert _everything(source.parent) == before
 
 
@@ -89,17 +108,17 @@ def test_what_is_replaced(source: Path) -> None:
     target.mkdir()  # empty
     for k in (3, 7):
         spec = sdc_dask.Microaggregation(["x0", "x1"], k=k)
-        summary = sdc_dask.protect(source, target, spec, replace=True)
+        summary = sdc_dask.protect(source, target, spec, replace=True, keep="*")
         assert summary.anonymity[0].k_min >= k
     assert sorted(path.name for path in source.parent.iterdir()) == ["release", "source.parquet"]
 
 
 def test_a_target_that_changed_meanwhile_is_kept(source: Path) -> None:
     target = source.with_name("release")
-    sdc_dask.protect(source, target, SPEC)
+    sdc_dask.protect(source, target, SPEC, keep="*")
     check_paths(source, target, replace=True)
     with (
-        pytest.raises(FileExistsError, match="other entries than parquet files"),
+        pytest.raises(FileExistsError, match="other entries"),
         written_beside(target, replace=True) as directory,
     ):
         (directory / "part.0.parquet").touch()

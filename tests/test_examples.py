@@ -35,9 +35,11 @@ def test_readme(
     assert "below_k    0" in shown
     assert "Protected 100,000 rows" in shown
     # What the command line is given is what the last block has written.
-    (commands,) = _blocks("console")
-    (command,) = re.findall(r"^\$ sdc-dask (.*)$", commands, re.MULTILINE)
-    assert cli.main([*shlex.split(command), "--workers", "1"]) == 0
+    commands = re.findall(r"^\$ sdc-dask (.*)$", "".join(_blocks("console")), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["protect", "verify"]
+    for command in commands:
+        assert cli.main([*shlex.split(command), "--workers", "1"]) == 0
+    assert "Verified: 100,000 rows" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["published", "release", "survey"]
 
 

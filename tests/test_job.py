@@ -19,6 +19,7 @@ format = 1
 source = "survey"
 target = "../release"
 drop = ["person"]
+keep = ["*"]
 
 [[mask]]
 masking = "microaggregation"
@@ -43,7 +44,9 @@ def file(tmp_path: Path) -> Path:
 def test_paths_start_at_the_file(file: Path) -> None:
     file.write_text(TEXT)
     job = Job.read(file)
-    assert job == Job(file.parent / "survey", file.parent / "../release", SPECS, ("person",))
+    assert job == Job(
+        file.parent / "survey", file.parent / "../release", SPECS, ("person",), ("*",)
+    )
     absolute = Job(Path("/data/survey"), Path("/data/release"), SPECS)
     file.unlink()
     absolute.write(file)

@@ -32,7 +32,7 @@ def refuse(error: type[Exception], folder: Path, specs: Any, **options: Any) -> 
     """Expect that a source is refused, that nothing is left of it, and give the text."""
     before = sorted(path.name for path in folder.iterdir())
     with pytest.raises(error) as caught:
-        sdc_dask.protect(folder / "in.parquet", folder / "out", specs, **options)
+        sdc_dask.protect(folder / "in.parquet", folder / "out", specs, **{"keep": "*"} | options)
     assert sorted(path.name for path in folder.iterdir()) == before
     assert isinstance(caught.value, SdcError)
     # A log would show the errors that led to it, too.
@@ -61,7 +61,7 @@ SPECS: list[Spec] = [
 
 def test_maskings_of_every_kind_at_once(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
-    summary = sdc_dask.protect(survey, target, SPECS, drop="person", random_state=7)
+    summary = sdc_dask.protect(survey, target, SPECS, drop="person", random_state=7, keep="*")
     original = dd.read_parquet(survey).compute()
     expected = original.sdc.mask(SPECS, random_state=7).drop(columns="person")
     result = dd.read_parquet(target).compute()
@@ -83,14 +83,14 @@ def test_maskings_of_every_kind_at_once(scheduler: str, survey: Path) -> None:
 
 def test_a_list_of_one_is_the_one(survey: Path) -> None:
     for number, specs in enumerate((SPECS[1], [SPECS[1]])):
-        sdc_dask.protect(survey, survey.with_name(f"out{number}"), specs, random_state=3)
+        sdc_dask.protect(survey, survey.with_name(f"out{number}"), specs, random_state=3, keep="*")
     first, second = (dd.read_parquet(survey.with_name(f"out{n}")).compute() for n in (0, 1))
     pd.testing.assert_frame_equal(first, second)
 
 
 def test_a_fresh_draw_each_time(survey: Path) -> None:
     for number in (0, 1):
-        sdc_dask.protect(survey, survey.with_name(f"out{number}"), SPECS[1])
+        sdc_dask.protect(survey, survey.with_name(f"out{number}"), SPECS[1], keep="*")
     first, second = (dd.read_parquet(survey.with_name(f"out{n}")).compute() for n in (0, 1))
     assert not first["age"].equals(second["age"])
 
@@ -123,14 +123,14 @@ def test_a_value_that_is_not_of_the_source_is_found(
         with monkeypatch.context() as patch:
             patch.setattr(spool.WriteSpool, "__call__", corrupt)
             text = refuse(RuntimeError, tmp_path, spec)
-        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec)
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
     assert "1 columns whose values were to change places have other values in the files" in text
 
 
 def test_means_of_extremes_are_no_values_of_the_source(tmp_path: Path) -> None:
     write_numbers(tmp_path)
     spec = RankSwap(["x"], 20, top=10)
-    summary = sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec)
+    summary = sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
     assert [each.checked for each in summary.masked] == ["rows"]
     assert pq.read_table(tmp_path / "out")["x"].to_numpy().max() == 37.5
 
@@ -158,7 +158,7 @@ def test_k_is_what_a_reader_of_the_files_counts(
     table = pa.table({"x": np.arange(18.0), "g": pa.array(odd, kind), "h": ["one"] * 18})
     pq.write_table(table, tmp_path / "in.parquet")
     spec = Microaggregation(["x"], 4, by=by)
-    summary = sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec)
+    summary = sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
     released = pq.read_table(tmp_path / "out")
     cells = zip(*(bits_of(released[name]) for name in ("x", *by)), strict=True)
     counts = Counter(cells)
@@ -181,7 +181,9 @@ def test_kept_floats_have_one_zero_and_one_nan(tmp_path: Path, kind: pa.DataType
     values[-1:] = marked
     kept = pa.array(np.tile(values, 2), kind, mask=np.arange(10) == 9)
     pq.write_table(pa.table({"x": np.arange(10.0), "kept": kept}), tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
+    )
     released = pq.read_table(tmp_path / "out")["kept"]
     assert released.null_count == 1
     found = Counter(bits_of(released))
@@ -252,7 +254,9 @@ def test_texts_that_are_not_utf8_are_not_shown(
 def test_texts_that_are_not_utf8_are_kept_as_they_are(tmp_path: Path) -> None:
     table = pa.table({"x": np.arange(20.0), "t": not_utf8(20)})
     pq.write_table(table, tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
+    )
     released = pq.read_table(tmp_path / "out")["t"].combine_chunks()
     assert (
         released.view(pa.binary()).to_pylist()
@@ -279,4 +283,4 @@ def test_infinite_extremes_have_no_mean(tmp_path: Path) -> None:
     assert "column 'x' has 1 infinite values among its extremes" in text
     text = refuse(ValueError, tmp_path, RankSwap(["x"], 20, bottom=10))
     assert "leave out bottom=" in text
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", RankSwap(["x"], 20))
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", RankSwap(["x"], 20), keep="*")

@@ -46,7 +46,9 @@ def refuse(source: Path) -> str:
     """Protect a source that is spoiled on the way: return what is said, and see nothing left."""
     # In this thread, where what a test has patched is seen.
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError) as caught:
-        sdc_dask.protect(source, source.with_name("release"), Microaggregation(COLUMNS, 5))
+        sdc_dask.protect(
+            source, source.with_name("release"), Microaggregation(COLUMNS, 5), keep="*"
+        )
     assert beside(source) == [source.name]
     return str(caught.value)
 
@@ -54,7 +56,7 @@ def refuse(source: Path) -> str:
 def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     summary = sdc_dask.protect(
-        survey, target, Microaggregation(COLUMNS, 5, by="region"), drop="person"
+        survey, target, Microaggregation(COLUMNS, 5, by="region"), drop="person", keep="*"
     )
     lazy = dd.read_parquet(survey)
     expected = lazy.sdc.microaggregate(COLUMNS, 5, by="region").compute().drop(columns="person")
@@ -76,7 +78,9 @@ def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> N
 def test_sets_and_missing_cells(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     sets = [["income", "tax"], ["rent", "wealth"]]
-    summary = sdc_dask.protect(survey, target, Microaggregation(sets, 4, missing="separate"))
+    summary = sdc_dask.protect(
+        survey, target, Microaggregation(sets, 4, missing="separate"), keep="*"
+    )
     lazy = dd.read_parquet(survey)
     expected = lazy.sdc.microaggregate(sets, 4, missing="separate").compute()
     pd.testing.assert_frame_equal(dd.read_parquet(target).compute(), expected, check_exact=True)
@@ -93,10 +97,12 @@ def test_one_file_with_many_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
     frame = sdc_dask.datasets.uniform(5_000, 2).compute()
     frame.to_parquet(tmp_path / "one.parquet", row_group_size=500, index=False)
     summary = sdc_dask.protect(
-        tmp_path / "one.parquet", tmp_path / "out", Microaggregation(["x0", "x1"], 3)
+        tmp_path / "one.parquet", tmp_path / "out", Microaggregation(["x0", "x1"], 3), keep="*"
     )
     assert summary.files > 2
-    result = pd.concat(pd.read_parquet(file) for file in sorted((tmp_path / "out").iterdir()))
+    result = pd.concat(
+        pd.read_parquet(file) for file in sorted((tmp_path / "out").glob("*.parquet"))
+    )
     expected = frame.sdc.microaggregate(["x0", "x1"], 3)
     np.testing.assert_array_equal(result.to_numpy(), expected.to_numpy())
 
@@ -121,7 +127,7 @@ def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "in.parquet")
     sdc_dask.protect(
-        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x", "single"], 4)
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x", "single"], 4), keep="*"
     )
     result = pq.read_table(tmp_path / "out")
     assert result.schema.names == table.schema.names
@@ -140,9 +146,13 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     frame.attrs["secret"] = "canary attribute"
     frame.to_parquet(tmp_path / "in.parquet")
     sdc_dask.protect(
-        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), drop="person"
+        tmp_path / "in.parquet",
+        tmp_path / "out",
+        Microaggregation(["x"], 3),
+        drop="person",
+        keep="*",
     )
-    (file,) = (tmp_path / "out").iterdir()
+    (file,) = (tmp_path / "out").glob("*.parquet")
     assert b"canary" not in file.read_bytes()
     result = pd.read_parquet(file)
     assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "Int64"}
@@ -154,7 +164,7 @@ def test_an_index_without_a_name_is_not_released(tmp_path: Path) -> None:
     frame.compute().sample(frac=1.0, random_state=0).to_parquet(tmp_path / "pandas.parquet")
     for name in ("dask", "pandas.parquet"):
         summary = sdc_dask.protect(
-            tmp_path / name, tmp_path / "out", Microaggregation(["x0"], 3), replace=True
+            tmp_path / name, tmp_path / "out", Microaggregation(["x0"], 3), replace=True, keep="*"
         )
         assert pq.read_table(tmp_path / "out").column_names == ["x0", "x1"]
         assert len(summary.dropped) == 1
@@ -171,7 +181,7 @@ def test_a_failure_leaves_nothing(survey: Path, monkeypatch: pytest.MonkeyPatch)
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, fail)
                 with pytest.raises(OSError, match="no space left"):
-                    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
+                    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5), keep="*")
             assert beside(target) == ["survey"]
 
 
@@ -179,14 +189,14 @@ def test_a_failed_replacement_keeps_the_old_target(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5), keep="*")
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     with monkeypatch.context() as patch, dask.config.set(scheduler="sync"):
         patch.setattr(write.pq, "write_table", fail)
         with pytest.raises(OSError, match="no space left"):
-            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
+            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
-    summary = sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
+    summary = sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
     assert summary.anonymity[0].k_min >= 6
     assert beside(target) == ["release", "survey"]
 
@@ -252,7 +262,7 @@ def test_the_hidden_directory_is_closed_to_others(
         real(directory, *args)
 
     monkeypatch.setattr(protect_module, "_verify", look)
-    sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5))
+    sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), keep="*")
     assert modes == [0o700]
 
 
@@ -276,14 +286,14 @@ def test_progress_is_shown_when_asked_for(
     survey: Path, capsys: pytest.CaptureFixture[str], smallest_class: Callable[..., int]
 ) -> None:
     sdc_dask.protect(
-        survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), progress=True
+        survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), progress=True, keep="*"
     )
     shown = capsys.readouterr()
     assert "Scanning the data and planning" in shown.err
     assert "100%" in shown.err
     assert shown.out == ""
     sdc_dask.protect(
-        survey, survey.with_name("quiet"), Microaggregation(COLUMNS, 5), progress=False
+        survey, survey.with_name("quiet"), Microaggregation(COLUMNS, 5), progress=False, keep="*"
     )
     assert capsys.readouterr() == ("", "")
 
@@ -311,7 +321,9 @@ def write_by(path: Path, keys: list[list], kind: pa.DataType) -> None:
 )
 def test_strata_of_every_kind(tmp_path: Path, keys: list[list], kind: pa.DataType) -> None:
     write_by(tmp_path / "in", keys, kind)
-    sdc_dask.protect(tmp_path / "in", tmp_path / "out", Microaggregation(["x"], 4, by="g"))
+    sdc_dask.protect(
+        tmp_path / "in", tmp_path / "out", Microaggregation(["x"], 4, by="g"), keep="*"
+    )
     table = pq.read_table(tmp_path / "out")
     classes: dict[tuple, int] = {}
     for key, value in zip(table["g"].to_pylist(), table["x"].to_pylist(), strict=True):
@@ -347,7 +359,7 @@ def test_an_interrupt_between_the_renames_keeps_the_old_target(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5), keep="*")
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     real = Path.rename
 
@@ -359,7 +371,7 @@ def test_an_interrupt_between_the_renames_keeps_the_old_target(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
+            sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
     assert beside(target) == ["release", "survey"]
 
@@ -368,7 +380,7 @@ def test_what_remains_of_an_old_target_is_a_warning(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = survey.with_name("release")
-    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5))
+    sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5), keep="*")
     real = protect_module.shutil.rmtree
 
     def refuse(path: Path, **options: object) -> None:
@@ -378,19 +390,24 @@ def test_what_remains_of_an_old_target_is_a_warning(
 
     monkeypatch.setattr(protect_module.shutil, "rmtree", refuse)
     with pytest.warns(UserWarning, match="cleaning up failed"):
-        sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True)
+        sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
     assert dd.read_parquet(target).compute().sdc.anonymity(COLUMNS).k_min >= 6
 
 
 def test_source_files_that_are_links_into_the_target(tmp_path: Path) -> None:
     frame = sdc_dask.datasets.uniform(50, 2).compute()
-    (tmp_path / "target").mkdir()
+    frame.to_parquet(tmp_path / "0.parquet", index=False)
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "0.parquet", tmp_path / "target", spec, keep="*")
     (tmp_path / "source").mkdir()
-    frame.to_parquet(tmp_path / "target" / "0.parquet", index=False)
-    (tmp_path / "source" / "0.parquet").symlink_to(tmp_path / "target" / "0.parquet")
+    (tmp_path / "source" / "0.parquet").symlink_to(tmp_path / "target" / "part-000000.parquet")
     with pytest.raises(ValueError, match="1 files of the source are links into the target"):
         sdc_dask.protect(
-            tmp_path / "source", tmp_path / "target", Microaggregation(["x0"], 3), replace=True
+            tmp_path / "source",
+            tmp_path / "target",
+            Microaggregation(["x0"], 3),
+            replace=True,
+            keep="*",
         )
     assert (tmp_path / "source" / "0.parquet").exists()
 
@@ -409,8 +426,10 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
     )
     table = pa.table([np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, [[1, 2]] * 9], schema=schema)
     pq.write_table(table, tmp_path / "in.parquet")
-    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
-    (file,) = (tmp_path / "out").iterdir()
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
+    )
+    (file,) = (tmp_path / "out").glob("*.parquet")
     assert b"canary" not in file.read_bytes()
     assert pq.read_table(file)["nested"].to_pylist() == [{"a": 1}] * 9
 
@@ -419,5 +438,52 @@ def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
     codes = pa.array([["a"], ["b"]] * 5, pa.list_(pa.dictionary(pa.int32(), pa.string())))
     pq.write_table(pa.table({"x": np.arange(10.0), "codes": codes}), tmp_path / "in.parquet")
     with pytest.raises(ValueError, match="'codes' has categories in lists"):
-        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
+        sdc_dask.protect(
+            tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
+        )
     assert beside(tmp_path / "out") == ["in.parquet"]
+
+
+def test_files_are_read_in_the_order_in_which_dask_reads_them(tmp_path: Path) -> None:
+    # By their texts, part.10 would come before part.2.
+    frame = sdc_dask.datasets.uniform(240, 2, npartitions=12)
+    frame.to_parquet(tmp_path / "source", write_index=False)
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "source", tmp_path / "release", spec, keep="*")
+    original, released = (dd.read_parquet(tmp_path / each) for each in ("source", "release"))
+    assert original["x1"].compute().tolist() == released["x1"].compute().tolist()
+    assert original.sdc.sse(released, ["x0"]).ratio < 0.01
+
+
+@pytest.mark.parametrize(
+    ("keep", "drop", "kept"),
+    [
+        ("*", None, ["id", "q_1", "q_2", "name", "g"]),
+        ("*", "id", ["q_1", "q_2", "name", "g"]),
+        ("q_*", ["id", "name"], ["q_1", "q_2", "g"]),
+        (["q_1", "name"], "*", ["q_1", "name", "g"]),
+        ("*", ["q_*", "g"], ["id", "name"]),  # what is dropped is dropped
+        ("q_1", ["*", "g"], ["q_1"]),
+        (["[in]*", "q_?"], None, ["id", "q_1", "q_2", "name", "g"]),
+    ],
+)
+def test_columns_are_kept_and_dropped_as_declared(
+    tmp_path: Path, keep: list[str], drop: list[str] | None, kept: list[str]
+) -> None:
+    names = ["id", "q_1", "x", "q_2", "name", "g"]
+    frame = pd.DataFrame({name: np.arange(12) // 6 * 1.0 for name in names})
+    frame.to_parquet(tmp_path / "source.parquet")
+    spec = Microaggregation(["x"], 3, by="g")
+    summary = sdc_dask.protect(
+        tmp_path / "source.parquet", tmp_path / "release", spec, keep=keep, drop=drop
+    )
+    released = [name for name in names if name == "x" or name in kept]
+    assert list(pd.read_parquet(tmp_path / "release")) == released
+    assert summary.kept == tuple(name for name in released if name != "x")
+
+
+def test_a_column_may_have_the_name_of_a_wildcard(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [1.0, 1.0], "*": [1, 2], "a": [3, 4]}).to_parquet(tmp_path / "s.parquet")
+    spec = Microaggregation(["x"], 2)
+    sdc_dask.protect(tmp_path / "s.parquet", tmp_path / "release", spec, keep="*", drop="a")
+    assert list(pd.read_parquet(tmp_path / "release")) == ["x", "*"]

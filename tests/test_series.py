@@ -375,7 +375,7 @@ def test_a_release_of_series(tmp_path: Path, distance: str) -> None:
     frame, series = two_series(500)
     frame.to_parquet(tmp_path / "source.parquet", index=False, row_group_size=100)
     spec = SeriesMicroaggregation(series, 4, distance=distance, max_block=150, by="region")
-    summary = protect(tmp_path / "source.parquet", tmp_path / "target", spec)
+    summary = protect(tmp_path / "source.parquet", tmp_path / "target", spec, keep="*")
     released = pd.read_parquet(tmp_path / "target")
     assert_frame_equal(released, frame.sdc.mask(spec), check_exact=True)
     for (name, columns), reached in zip(series.items(), summary.anonymity, strict=True):
@@ -429,7 +429,7 @@ def test_a_long_source_that_is_refused_leaves_nothing(tmp_path: Path, long: Any,
     made.drop(index=made.index[made["month"] == 3][:2]).to_parquet(tmp_path / "source.parquet")
     spec = SeriesMicroaggregation(["price_0", "price_1"], 3)
     with pytest.raises(SdcError, match=says):
-        protect(tmp_path / "source.parquet", tmp_path / "target", spec, long=long)
+        protect(tmp_path / "source.parquet", tmp_path / "target", spec, long=long, keep="*")
     assert [path.name for path in tmp_path.iterdir()] == ["source.parquet"]
 
 

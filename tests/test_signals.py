@@ -20,7 +20,7 @@ import sdc_dask
 from sdc_dask import cli
 from sdc_dask.release import cluster, directory, signals
 
-OPTIONS = ["--columns", "income,age", "-k", "5"]
+OPTIONS = ["--columns", "income,age", "-k", "5", "--keep", "*"]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 
 
@@ -307,7 +307,7 @@ def test_ctrl_c_while_files_are_written(tmp_path: Path) -> None:
         made = sdc_dask.datasets.survey(300_000, npartitions=8)
         made.to_parquet(source, write_index=False)
     command = [sys.executable, "-m", "sdc_dask", "protect", str(source), str(tmp_path / "release")]
-    command += ["--columns", "income,wealth,age", "-k", "5", "--workers", "1"]
+    command += ["--columns", "income,wealth,age", "-k", "5", "--keep", "*", "--workers", "1"]
     with subprocess.Popen(
         command,
         env={**os.environ, "TMPDIR": str(scratch)},

@@ -77,7 +77,7 @@ def mask(request: pytest.FixtureRequest, source: Path) -> Callable[..., Any]:
     """Return what masks by specs, on data that cannot be read: frames, or a source."""
     if request.param == "files":
         return lambda specs, **options: protect(
-            source, source.with_name("target"), specs, **options
+            source, source.with_name("target"), specs, keep="*", **options
         )
     return (people() if request.param == "pandas" else unread()).sdc.mask
 
@@ -344,6 +344,14 @@ def test_rows_that_cannot_stay_at_their_blocks(frame: Any) -> None:
 def test_options_of_protect(source: Path) -> None:
     spec, target = SPECS["microaggregate"], source.with_name("target")
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({}, ValueError, "neither masked, kept nor dropped: g, text"),
+        ({"keep": "g"}, ValueError, "neither masked, kept nor dropped: text"),
+        ({"drop": "t*"}, ValueError, "neither masked, kept nor dropped: g. "),
+        ({"keep": "nowhere"}, KeyError, "keep names columns that the source does not have"),
+        ({"keep": ["g", "x"]}, ValueError, "keep names columns that are masked: x"),
+        ({"keep": ["g", "text"], "drop": "g"}, ValueError, "keep and drop both name columns: g"),
+        ({"keep": ["*", "q_*"]}, ValueError, "keep='q_*' matches no column that is left"),
+        ({"keep": {"g"}}, TypeError, "keep must be a column name or a list of them"),
         ({"drop": "nowhere"}, KeyError, "drop names columns that the source does not have"),
         ({"drop": ["g", "y"]}, ValueError, "drop names columns that are masked: y"),
         ({"drop": {"g"}}, TypeError, "drop must be a column name or a list of them"),
@@ -359,7 +367,7 @@ def test_options_of_protect(source: Path) -> None:
 
 def test_protect_takes_no_blocks_that_were_made(source: Path) -> None:
     spec = Microaggregation(["x", "y"], 3, blocking=people().sdc.blocks(["x", "y"], 3))
-    kind, text = refusal(protect, source, source.with_name("target"), spec)
+    kind, text = refusal(protect, source, source.with_name("target"), spec, keep="*")
     assert issubclass(kind, TypeError)
     assert "blocks that were made of data" in text
 
@@ -393,8 +401,8 @@ def test_warnings_point_at_the_line_of_the_caller(tmp_path: Path) -> None:
         lambda: frame.sdc.mask(fuzzy),
         lambda: lazy.sdc.mask([small]),
         lambda: run.mask(frame, [fuzzy]),
-        lambda: protect(*paths, fuzzy, replace=True),
-        lambda: protect(*paths, small, replace=True),
+        lambda: protect(*paths, fuzzy, replace=True, keep="*"),
+        lambda: protect(*paths, small, replace=True, keep="*"),
     ]
     for call in calls:
         with warnings.catch_warnings(record=True, action="always") as caught:

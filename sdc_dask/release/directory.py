@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sdc_dask.errors import SdcFileExistsError, SdcFileNotFoundError, SdcValueError, warn
+from sdc_dask.release.manifest import NAME, Manifest
 from sdc_dask.release.signals import publishing
-from sdc_dask.release.source import is_parquet
 
 
 def check_paths(source: Path, target: Path, replace: bool) -> None:
@@ -40,29 +40,36 @@ def check_paths(source: Path, target: Path, replace: bool) -> None:
 
 
 def check_replaceable(target: Path) -> None:
-    """Raise FileExistsError unless what stands at a target is a data set like those made here.
+    """Raise FileExistsError unless what stands at a target is a release: nothing else is deleted.
 
-    That is a directory of parquet files alone: nothing else is ever deleted.
+    That is a directory with a whole manifest, and no entries but the files in it; or an empty one.
     """
-    what = None
-    if target.is_symlink():
-        what = "a link"
-    elif not target.is_dir():
-        what = "a file"
-    else:
-        others = sum(not _is_own_parquet(path) for path in target.iterdir())
-        if others:
-            what = f"a directory with other entries than parquet files ({others})"
+    what = _what_is_there(target)
     if what is not None:
         raise SdcFileExistsError(
-            f"target {str(target)!r} is {what}, and only a directory of parquet files is replaced: "
-            "choose another name, or remove it yourself."
+            f"target {str(target)!r} is {what}, and only a release is replaced, which has a "
+            f"{NAME} and the files in it alone: choose another name, or remove it yourself."
         )
 
 
-def _is_own_parquet(path: Path) -> bool:
-    """Whether a directory has a parquet file here, not only a link to one."""
-    return is_parquet(path) and path.is_file() and not path.is_symlink()
+def _what_is_there(target: Path) -> str | None:
+    """Say what stands at a target, or None if it is a release."""
+    if target.is_symlink():
+        return "a link"
+    if not target.is_dir():
+        return "a file"
+    if not any(target.iterdir()):
+        return None  # nothing is lost with it
+    try:
+        manifest = Manifest.read(target)
+    except (SdcFileNotFoundError, SdcValueError):
+        return f"a directory without a whole {NAME}"
+    known = {NAME, *(file.name for file in manifest.files)}
+    others = sum(
+        path.name not in known or path.is_symlink() or not path.is_file()
+        for path in target.iterdir()
+    )
+    return f"a directory with other entries ({others})" if others else None
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from sdc_dask import arguments
 from sdc_dask.engine.classes import ClassSizes
@@ -24,12 +23,14 @@ from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.release.columns import declared
 from sdc_dask.release.directory import check_paths, written_beside
 from sdc_dask.release.long import Long, made_wide
+from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source
 from sdc_dask.release.summary import MaskedSet, Summary
-from sdc_dask.release.write import File, Fingerprints, Layout, Written, write_piece
+from sdc_dask.release.write import Fingerprints, Layout, Written, write_piece
 from sdc_dask.risk.anonymity import of_sizes
 from sdc_dask.utility.sse import Sums, merge_sums, of_sums
 
@@ -39,6 +40,7 @@ def protect(
     target: str | os.PathLike[str],
     specs: Spec | Sequence[Spec],
     *,
+    keep: str | Sequence[str] | None = None,
     drop: str | Sequence[str] | None = None,
     long: Long | None = None,
     replace: bool = False,
@@ -51,32 +53,37 @@ def protect(
     on threads. Files are written into a hidden directory beside the target, read again, and
     compared: untouched columns must be as they were, every row must be there, and each spec must
     have kept its promise: every class of equal records has at least k, or every column has the
-    values that it had. Only then the directory gets the name of the target. If anything fails,
-    there is no target.
+    values that it had. A manifest is put beside them, by which :func:`verify` looks at the release
+    again. Only then the directory gets the name of the target. If anything fails, there is no
+    target.
 
     Parameters
     ----------
     source : path
         A parquet file, or a directory of parquet files with one schema.
     target : path
-        The directory to make. Row order is that of the source, one file for each piece of it.
+        The directory to make. Row order is that of the source, one file for each piece of it, as
+        Dask reads them: files in order of the numbers in their names.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
         columns of its own.
-    drop : str or list of str, optional
-        Columns that are not written, for instance direct identifiers. An index without a name is
-        never written, since it numbers the rows. All columns that are neither masked nor dropped
-        are written as they are, an index that has a name too; except that zeros of floats lose
-        their sign and numbers that are none their bits, and are missing cells in a column of `by`.
+    keep, drop : str or list of str, optional
+        Columns that are written as they are, and columns that are not written, for instance direct
+        identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
+        of which those of `drop` go first. Every column is masked, kept or dropped; one that was not
+        decided upon is an error. Columns of `by` are kept unless they are dropped by name, and an
+        index without a name is dropped, since it numbers the rows. Kept columns are as they were,
+        except that zeros of floats lose their sign and numbers that are none their bits, and are
+        missing cells in a column of `by`.
     long : Long, optional
         Says that the source has a row for each record and time, as time series often come. It is
         made wide first, by :func:`sdc_dask.series.to_wide`; specs and `drop` name columns of the
         wide layout, in which it is released. A copy of the original values stands in a hidden
         directory beside the target during the run.
     replace : bool, default False
-        Whether a target that exists is replaced, once the new one is checked. Only a directory
-        of parquet files is.
+        Whether a target that exists is replaced, once the new one is checked. Only a release
+        is: a directory with a manifest, and no other files than those in it.
     random_state : int, optional
         Of maskings that draw; by default it is drawn afresh, and nobody can repeat the draw.
     progress : bool, optional
@@ -96,7 +103,9 @@ def protect(
     ...     sdc_dask.Microaggregation(["income", "wealth"], k=5, by="region"),
     ...     sdc_dask.RankSwap(["age"], p=5),
     ... ]
-    >>> summary = sdc_dask.protect(folder / "survey", folder / "release", plan, drop="person")
+    >>> summary = sdc_dask.protect(
+    ...     folder / "survey", folder / "release", plan, drop=["person", "household"], keep="*"
+    ... )
     >>> summary.rows, summary.anonymity[0].k_min >= 5, [each.checked for each in summary.masked]
     (2000, True, ['k', 'values'])
     """
@@ -108,7 +117,7 @@ def protect(
         spec.to_dict()  # what cannot be written down is not released
     check_paths(source, target, replace)
     if long is None:
-        return _protect(source, target, listed, drop, replace, random_state, show)
+        return _protect(source, target, listed, keep, drop, replace, random_state, show)
     if not isinstance(long, Long):
         raise SdcTypeError(
             f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
@@ -116,13 +125,14 @@ def protect(
     _check_files(open_source(source), target)
     say("Making the source wide", show)
     with made_wide(source, target, long, show) as wide:
-        return _protect(wide, target, listed, drop, replace, random_state, show)
+        return _protect(wide, target, listed, keep, drop, replace, random_state, show)
 
 
 def _protect(
     source: Path,
     target: Path,
     listed: list[Spec],
+    keep: Any,
     drop: Any,
     replace: bool,
     random_state: int | None,
@@ -130,7 +140,7 @@ def _protect(
 ) -> Summary:
     opened = open_source(source)
     _check_files(opened, target)
-    dropped = _dropped(opened, listed, drop)
+    dropped = declared(opened, listed, keep, drop).dropped
     layout = Layout.of(opened.schema, listed, dropped)
     frame = opened.frame(layout.masked, layout.by)
 
@@ -157,23 +167,8 @@ def _protect(
             written = replace_fields(written, values=written.values | known)
             summary = _summary(target, opened, planned, layout, dropped, written, seconds)
             _verify(directory, written.files, opened, summary, written.moved)
+            _manifest(written.files, layout, listed, summary).write(directory)
     return summary
-
-
-def _dropped(source: Source, specs: Sequence[Spec], drop: Any) -> list[str]:
-    """Return the columns that are not written, after a look at all names."""
-    everything = pd.DataFrame(columns=source.schema.names)
-    for spec in specs:
-        arguments.existing(everything, spec.masked, "columns", "the source")
-        arguments.existing(everything, spec.by, "by", "the source")
-    dropped = [str(name) for name in arguments.name_list(drop, "drop")]
-    arguments.existing(everything, dropped, "drop", "the source")
-    both = [name for name in dropped for spec in specs if name in spec.masked]
-    if both:
-        raise SdcValueError(
-            f"drop names columns that are masked: {', '.join(both)}. A column is masked or dropped."
-        )
-    return dropped + [name for name in source.unnamed_index if name not in dropped]
 
 
 def _check_files(source: Source, target: Path) -> None:
@@ -210,7 +205,7 @@ def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
 class _All:
     """What all files hold, as they were read again."""
 
-    files: list[File]
+    files: list[ReleasedFile]
     values: Sums
     differences: Sums
     moved: Fingerprints
@@ -268,7 +263,7 @@ def _summed(written: list[Written], sizes: list[ClassSizes]) -> _All:
 
 def _verify(
     directory: Path,
-    files: list[File],
+    files: list[ReleasedFile],
     source: Source,
     summary: Summary,
     moved: Fingerprints,
@@ -296,6 +291,19 @@ def _verify(
             f"{changed} columns whose values were to change places have other values in the files "
             "than in the source. Nothing is released."
         )
+
+
+def _manifest(
+    files: Sequence[ReleasedFile], layout: Layout, specs: Sequence[Spec], summary: Summary
+) -> Manifest:
+    """Return what the release says of itself."""
+    counted = [each for each in summary.masked if each.anonymity is not None]
+    promises = [
+        Promise(columns, each.spec.promise, each.anonymity.k_min, each.anonymity.classes)
+        for columns, each in zip(layout.promised, counted, strict=True)
+        if each.anonymity is not None and each.spec.promise is not None
+    ]
+    return Manifest.of(files, layout.schema, [spec.to_dict() for spec in specs], promises)
 
 
 def _summary(

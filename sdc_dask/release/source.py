@@ -178,7 +178,7 @@ def _files(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return [directory]
     files = []
-    for file in sorted(directory.rglob("*")):
+    for file in sorted(directory.rglob("*"), key=lambda path: _natural(str(path))):
         parts = file.relative_to(directory).parts
         if file.is_dir() or any(part.startswith(("_", ".")) for part in parts):
             continue
@@ -190,6 +190,11 @@ def _files(directory: Path) -> list[Path]:
         if is_parquet(file):
             files.append(file)
     return files
+
+
+def _natural(text: str) -> list[str | int]:
+    """Return what puts part.2 before part.10, as Dask reads files: it numbers them like that."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.masking.spec import Spec
+from sdc_dask.release.manifest import ReleasedFile, file_digest
 from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.utility.sse import Sums, sum_differences
 
@@ -102,15 +103,6 @@ class Layout:
         return [*self.promised, *([self.together] if self.together else [])]
 
 
-@dataclass(frozen=True)
-class File:
-    """A file that was written and checked."""
-
-    name: str
-    rows: int
-    size: int  # bytes
-
-
 # By set of columns: the sum of the keys of its records, in the source and in the files.
 Fingerprints = NDArray[np.uint64]
 
@@ -119,7 +111,7 @@ Fingerprints = NDArray[np.uint64]
 class Written:
     """What a piece's file holds, as it was read again."""
 
-    file: File
+    file: ReleasedFile
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
     keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted
@@ -233,7 +225,7 @@ def _check(
     numbers = list(layout.numbers)
     old, new = to_float(before, numbers), to_float(after, numbers)
     return Written(
-        File(name, found.num_rows, os.path.getsize(path)),
+        ReleasedFile(name, found.num_rows, os.path.getsize(path), file_digest(path)),
         {
             each: exact_sum(old[~np.isnan(old[:, j]), j])
             for j, each in enumerate(numbers)

@@ -1,0 +1,167 @@
+"""Look at a release again, by its files alone: whether all are there, unchanged, and k is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from sdc_dask.engine.frames import Calls
+from sdc_dask.errors import SdcFileNotFoundError, SdcValueError
+from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, file_digest, types_of
+from sdc_dask.release.source import open_source
+from sdc_dask.results import Result
+from sdc_dask.risk.anonymity import anonymity
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Result):
+    """What was found of a release: nothing failed, or what did."""
+
+    target: str
+    rows: int
+    files: int
+    checked: tuple[str, ...]
+    failed: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failed
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{'Verified' if self.ok else 'NOT as released'}: {self.rows:,} rows in "
+            f"{self.files:,} files: {self.target}"
+        ]
+        lines += [f"  ok         {each}" for each in self.checked]
+        lines += [f"  FAILED     {each}" for each in self.failed]
+        return "\n".join(lines)
+
+
+def verify(target: str | os.PathLike[str]) -> Verification:
+    """Check a release against its manifest, and count k again, by the files alone.
+
+    The work runs where Dask runs it, as that of :func:`sdc_dask.protect`.
+
+    Parameters
+    ----------
+    target : path
+        A directory that :func:`sdc_dask.protect` made, or a copy of one.
+
+    Returns
+    -------
+    Verification
+        ``ok``, and what was checked and what failed, in words. Files are compared with their size
+        and SHA-256; rows and schema with what their footers say; and classes of equal records are
+        counted anew for each k that was promised.
+
+    Raises
+    ------
+    SdcFileNotFoundError
+        If there is no such directory, or no manifest in it: it is no release then.
+    SdcValueError
+        If the manifest is not whole.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, sdc_dask
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> sdc_dask.datasets.survey(1_000, seed=1)[["income", "age"]].to_parquet(
+    ...     folder / "survey", write_index=False
+    ... )
+    >>> spec = sdc_dask.Microaggregation(["income", "age"], k=5)
+    >>> summary = sdc_dask.protect(folder / "survey", folder / "release", spec)
+    >>> sdc_dask.verify(folder / "release").ok
+    True
+    """
+    directory = Path(target)
+    if not directory.is_dir():
+        raise SdcFileNotFoundError(f"{str(directory)!r} is no directory: name a release.")
+    manifest = Manifest.read(directory)
+    checked: list[str] = []
+    failed = list(_strangers(directory, manifest))
+    there = [file for file in manifest.files if (directory / file.name).is_file()]
+    if not failed:
+        checked.append(f"the {len(there):,} files of the manifest are there, and no others")
+    changed = _changed(directory, there)
+    failed += changed
+    if not changed and there:
+        checked.append("sizes and SHA-256 of files")
+    shapes = [] if changed else list(_shapes(directory, manifest, there))
+    failed += shapes
+    if not failed:
+        checked.append("rows and schema")
+        for text, kept in _promises(directory, manifest):
+            (checked if kept else failed).append(text)
+    return Verification(
+        str(directory), manifest.rows, len(manifest.files), tuple(checked), tuple(failed)
+    )
+
+
+def _strangers(directory: Path, manifest: Manifest) -> Iterator[str]:
+    """Say which files are missing, and how many there are that do not belong there."""
+    known = {file.name for file in manifest.files}
+    found = {entry.name for entry in directory.iterdir()} - {NAME}
+    for name in sorted(known - found):
+        yield f"file {name!r} is missing"
+    others = found - known
+    if others:
+        yield f"{len(others)} entries are not in the manifest, such as {min(others)!r}"
+    linked = [name for name in sorted(known & found) if (directory / name).is_symlink()]
+    for name in linked:
+        yield f"file {name!r} is a link"
+
+
+def _changed(directory: Path, files: list[ReleasedFile]) -> list[str]:
+    """Compare files with what was written, side by side where there are workers."""
+    call = Calls(lazy=True)
+    tasks = [call(_difference, str(directory / file.name), file) for file in files]
+    found = call.compute(call(list, tasks)) if tasks else []
+    return [text for text in found if text is not None]
+
+
+def _difference(path: str, file: ReleasedFile) -> str | None:
+    size = os.path.getsize(path)
+    if size != file.size:
+        return f"file {file.name!r} has {size:,} bytes, and had {file.size:,}"
+    if file_digest(path) != file.sha256:
+        return f"file {file.name!r} has other contents: its SHA-256 differs"
+    return None
+
+
+def _shapes(directory: Path, manifest: Manifest, files: list[ReleasedFile]) -> Iterator[str]:
+    """Compare rows and schemas of footers with the manifest."""
+    for file in files:
+        metadata = pq.read_metadata(directory / file.name)
+        if metadata.num_rows != file.rows:
+            yield f"file {file.name!r} has {metadata.num_rows:,} rows, and had {file.rows:,}"
+        if list(types_of(metadata.schema.to_arrow_schema()).items()) != list(
+            manifest.schema.items()
+        ):
+            yield f"file {file.name!r} has other columns or types than the manifest"
+    rows = sum(file.rows for file in manifest.files)
+    if rows != manifest.rows:
+        yield f"files have {rows:,} rows, and the manifest says {manifest.rows:,}"
+
+
+def _promises(directory: Path, manifest: Manifest) -> Iterator[tuple[str, bool]]:
+    """Count classes again."""
+    for promise in manifest.promises:
+        columns = ", ".join(promise.columns)
+        lacking = [name for name in promise.columns if name not in manifest.schema]
+        if lacking:
+            raise SdcValueError(f"the manifest promises k for columns that it has not: {columns}.")
+        frame = open_source(directory).frame([], promise.columns)
+        found = anonymity(frame, promise.columns, promise.k)
+        text = (
+            f"k = {promise.k:,} in {columns}: the smallest of {found.classes:,} classes has "
+            f"{found.k_min:,} records"
+        )
+        same = (found.k_min, found.classes) == (promise.smallest, promise.classes)
+        if not same:
+            text += f"; {promise.smallest:,} of {promise.classes:,} classes in the manifest"
+        yield text, same and found.k_min >= promise.k
