@@ -487,3 +487,49 @@ def test_a_column_may_have_the_name_of_a_wildcard(tmp_path: Path) -> None:
     spec = Microaggregation(["x"], 2)
     sdc_dask.protect(tmp_path / "s.parquet", tmp_path / "release", spec, keep="*", drop="a")
     assert list(pd.read_parquet(tmp_path / "release")) == ["x", "*"]
+
+
+def test_kept_columns_that_are_nearly_unique_are_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    n = 30_000
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "id": np.arange(n),
+            "name": [f"person {i}" for i in rng.permutation(n)],
+            "amount": rng.normal(size=n),
+            "mostly": np.where(rng.random(n) < 0.3, 0, np.arange(n)),
+            "half": np.arange(n) // 3,
+            "wave": np.arange(n) % 100,  # unique in no file
+            "again": np.tile(np.arange(n // 30), 30),  # unique in each file, and in all of them
+            "code": pd.Categorical(rng.choice(list("abc"), n)),
+            "few": pd.array([1, *[None] * (n - 1)], "Int64"),
+            "list": [[i] for i in range(n)],
+        }
+    )
+    frame.to_parquet(tmp_path / "source.parquet", row_group_size=1_000)
+    monkeypatch.setattr(source_module, "PIECE_BYTES", 1)
+    spec = Microaggregation(["x"], 3)
+    with pytest.warns(UserWarning, match="kept columns are unique or nearly so") as caught:
+        summary = sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "out", spec, keep="*")
+    assert set(summary.unique) == {"id", "name", "amount", "mostly"}
+    assert all(abs(summary.unique[name] - 1) < 0.15 for name in ("id", "name", "amount"))
+    assert abs(summary.unique["mostly"] - 0.7) < 0.1
+    (message,) = [str(each.message) for each in caught]
+    assert "drop or mask them" in message
+    assert caught[0].filename == __file__
+    assert "unique   or nearly so: id, name, amount, mostly" in repr(summary)
+
+
+def test_what_differs_in_few_records_is_no_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    frame = pd.DataFrame({"x": np.arange(12.0), "id": np.arange(12)})
+    frame.to_parquet(tmp_path / "source.parquet")
+    spec = Microaggregation(["x"], 3)
+    assert not sdc_dask.protect(
+        tmp_path / "source.parquet", tmp_path / "out", spec, keep="id"
+    ).unique
+    assert not recwarn.list

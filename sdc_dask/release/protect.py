@@ -20,7 +20,7 @@ from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.trip import Trip
-from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
+from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import declared
@@ -30,6 +30,7 @@ from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.source import Source, open_source
 from sdc_dask.release.summary import MaskedSet, Summary
+from sdc_dask.release.unique import nearly_unique
 from sdc_dask.release.write import Fingerprints, Layout, Written, write_piece
 from sdc_dask.risk.anonymity import of_sizes
 from sdc_dask.utility.sse import Sums, merge_sums, of_sums
@@ -88,6 +89,11 @@ def protect(
         Of maskings that draw; by default it is drawn afresh, and nobody can repeat the draw.
     progress : bool, optional
         Show stages and a bar; by default on a terminal.
+
+    Warns
+    -----
+    UserWarning
+        If kept columns are unique or nearly so: such a value tells which record it is.
 
     Returns
     -------
@@ -168,6 +174,13 @@ def _protect(
             summary = _summary(target, opened, planned, layout, dropped, written, seconds)
             _verify(directory, written.files, opened, summary, written.moved)
             _manifest(written.files, layout, listed, summary).write(directory)
+    if summary.unique:
+        named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
+        warn(
+            f"kept columns are unique or nearly so, by the share of values that differ: {named}. "
+            "Whoever knows such a value knows the record: drop or mask them, unless they mean "
+            "nothing outside of the release."
+        )
     return summary
 
 
@@ -210,6 +223,7 @@ class _All:
     differences: Sums
     moved: Fingerprints
     sizes: list[ClassSizes]  # by set of columns that are counted
+    unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
 
 
 def _write_all(
@@ -258,6 +272,9 @@ def _summed(written: list[Written], sizes: list[ClassSizes]) -> _All:
         merge_sums([each.differences for each in written]),
         np.sum([each.moved for each in written], axis=0, dtype=np.uint64),
         sizes,
+        nearly_unique(
+            (name, [each.distinct[name] for each in written]) for name in written[0].distinct
+        ),
     )
 
 
@@ -338,4 +355,5 @@ def _summary(
         joint=joint,
         sse=loss,
         seconds=seconds,
+        unique=written.unique,
     )

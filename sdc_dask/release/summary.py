@@ -99,6 +99,7 @@ class Summary(Result):
     joint: Anonymity | None  # in all masked columns, if they are several sets
     sse: SSE | None  # between the source and the files, of numbers
     seconds: dict[str, float]  # by stage
+    unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
 
     @property
     def anonymity(self) -> tuple[Anonymity, ...]:
@@ -109,7 +110,7 @@ class Summary(Result):
         """Return everything as plain Python objects, ready for JSON."""
         found = {
             name: getattr(self, name)
-            for name in ("target", "rows", "files", "size", "kept", "dropped", "seconds")
+            for name in ("target", "rows", "files", "size", "kept", "dropped", "seconds", "unique")
         }
         found["masked"] = [each.to_dict() for each in self.masked]
         found["joint"] = self.joint and asdict(self.joint)
@@ -130,6 +131,8 @@ class Summary(Result):
             )
         if self.kept:
             lines.append(f"  unmasked   {', '.join(self.kept)}")
+        if self.unique:
+            lines.append(f"    unique   or nearly so: {', '.join(self.unique)}")
         if self.dropped:
             lines.append(f"  dropped    {', '.join(self.dropped)}")
         if self.sse:

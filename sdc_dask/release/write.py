@@ -26,6 +26,7 @@ from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.manifest import ReleasedFile, file_digest
 from sdc_dask.release.source import Piece, to_pandas
+from sdc_dask.release.unique import Distinct
 from sdc_dask.utility.sse import Sums, sum_differences
 
 
@@ -116,6 +117,7 @@ class Written:
     differences: Sums  # to the source
     keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted
     moved: Fingerprints  # by set of columns that keep their values
+    distinct: dict[str, Distinct | None]  # by column that is kept
 
 
 def write_piece(
@@ -239,6 +241,11 @@ def _check(
         np.array(
             [_fingerprint(before, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),
+        {
+            column: Distinct.of(found.column(column))
+            for column in found.column_names
+            if column not in layout.masked and column not in layout.by
+        },
     )
 
 

@@ -1,0 +1,94 @@
+"""Kept columns that are unique, or nearly so: whoever knows such a value knows the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sdc_dask.engine.classes import class_keys
+
+NEARLY = 0.5  # share of values that differ
+FEWEST = 20  # records, below which anything may be unique
+_SKETCH = 1024  # smallest hashes: the number of values is estimated to about three percent
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """How many values of a column differ, counted or estimated.
+
+    Attributes
+    ----------
+    rows : int
+        Values that are not missing.
+    few : int
+        Values that differ in parts where few do, each counted by itself.
+    many : int
+        The same of the other parts: at most so many differ in these.
+    smallest : ndarray of uint64
+        The smallest hashes of different values of these other parts, sorted.
+    """
+
+    rows: int
+    few: int
+    many: int
+    smallest: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> Distinct | None:
+        """Look at a column of a piece; None if its values cannot be compared."""
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        try:
+            values = pc.unique(column).drop_null()
+        except pa.ArrowNotImplementedError:
+            return None  # lists and structs
+        rows = len(column) - column.null_count
+        if len(values) < NEARLY * rows:
+            return cls(rows, len(values), 0, np.empty(0, np.uint64))
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=pd.ArrowDtype(values.type))})
+        hashes, _ = class_keys(frame, ["x"])
+        return cls(rows, 0, len(values), _smallest([hashes]))
+
+    @classmethod
+    def merged(cls, parts: Sequence[Distinct]) -> Distinct:
+        """Put the parts of a column together."""
+        return cls(
+            sum(part.rows for part in parts),
+            sum(part.few for part in parts),
+            sum(part.many for part in parts),
+            _smallest([part.smallest for part in parts]),
+        )
+
+    @property
+    def share(self) -> float:
+        """The share of values that differ, at most one."""
+        if not self.rows:
+            return 0.0
+        different = len(self.smallest)
+        if different == _SKETCH:
+            # Hashes are spread evenly: the largest of these tells how many there are in all.
+            different = round((_SKETCH - 1) / (int(self.smallest[-1]) / 2**64))
+        return min(1.0, (self.few + min(self.many, different)) / self.rows)
+
+
+def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    return np.unique(np.concatenate(parts))[:_SKETCH]
+
+
+def nearly_unique(columns: Iterable[tuple[str, Sequence[Distinct | None]]]) -> dict[str, float]:
+    """Return the columns of which so many values differ that they tell records, with the share."""
+    found = {}
+    for name, parts in columns:
+        known = [part for part in parts if part is not None]
+        if not known:
+            continue
+        merged = Distinct.merged(known)
+        if merged.rows >= FEWEST and merged.share >= NEARLY:
+            found[name] = merged.share
+    return found
