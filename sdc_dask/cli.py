@@ -95,6 +95,11 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
 )
 @click.option("--drop", help="columns that are not written, such as direct identifiers", **OF_NAMES)
 @click.option(
+    "--count",
+    help="columns that an intruder may know: count classes in them; again for others",
+    **OF_NAMES,
+)
+@click.option(
     "--write-job",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -170,7 +175,8 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
     keep, drop = (
         tuple(name for names in options[which] for name in names) for which in ("keep", "drop")
     )
-    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), drop, keep)
+    count = tuple(tuple(names) for names in options["count"])
+    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), drop, keep, count)
 
 
 def _check_json(file: Path | None, taken: Sequence[Path]) -> None:

@@ -29,7 +29,7 @@ from sdc_dask.release.protect import protect
 from sdc_dask.release.summary import Summary
 
 FORMAT = 1  # of job files: one more when a file of now would mean something else
-_KEYS = ("format", "source", "target", "long", "keep", "drop", "mask")
+_KEYS = ("format", "source", "target", "long", "keep", "drop", "count", "mask")
 _OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
 
 
@@ -47,6 +47,8 @@ class Job:
         What is masked, and how.
     drop, keep : list of str, optional
         Columns that are not written, and columns that are written as they are, by name or wildcard.
+    count : list of lists of str, optional
+        Columns that an intruder may know, in which classes are counted.
     long : Long, optional
         If the source has a row for each record and time.
 
@@ -64,6 +66,7 @@ class Job:
     specs: tuple[Spec, ...]
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    count: tuple[tuple[str, ...], ...] = ()
     long: Long | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +83,12 @@ class Job:
                     f"{_kind(names)}."
                 )
             object.__setattr__(self, name, tuple(names))
+        if not isinstance(self.count, (list, tuple)) or not all(map(_is_texts, self.count)):
+            raise SdcTypeError(
+                "count must be a list of lists of column names, such as [['age', 'sex']], received "
+                f"{_kind(self.count)}."
+            )
+        object.__setattr__(self, "count", tuple(map(tuple, self.count)))
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
     def run(
@@ -96,6 +105,7 @@ class Job:
             self.specs,
             keep=list(self.keep),
             drop=list(self.drop),
+            count=[list(columns) for columns in self.count],
             long=self.long,
             replace=replace,
             random_state=random_state,
@@ -114,6 +124,8 @@ class Job:
         for name in ("keep", "drop"):
             if getattr(self, name):
                 found[name] = list(getattr(self, name))
+        if self.count:
+            found["count"] = [list(columns) for columns in self.count]
         return found | {"mask": [spec.to_dict() for spec in self.specs]}
 
     @classmethod
@@ -139,7 +151,7 @@ class Job:
             )
         specs = [_spec(number, each) for number, each in enumerate(masks, 1)]
         long = Long.from_dict(values["long"]) if "long" in values else None
-        given = {name: values[name] for name in ("keep", "drop") if name in values}
+        given = {name: values[name] for name in ("keep", "drop", "count") if name in values}
         return cls(values["source"], values["target"], tuple(specs), long=long, **given)
 
     @classmethod
@@ -149,9 +161,9 @@ class Job:
         Parameters
         ----------
         file : path
-            In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``long`` with the
-            fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as
-            ``masking`` and its options.
+            In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``, ``long``
+            with the fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its
+            name as ``masking`` and its options.
         """
         file = Path(file)
         try:

@@ -533,3 +533,20 @@ def test_what_differs_in_few_records_is_no_warning(
         tmp_path / "source.parquet", tmp_path / "out", spec, keep="id"
     ).unique
     assert not recwarn.list
+
+
+def test_classes_of_columns_that_an_intruder_may_know_are_counted(survey: Path) -> None:
+    target = survey.with_name("release")
+    sets = [["age", "sex"], ["sex", "occupation", "interview", "income"], ["income", "tax"]]
+    spec = Microaggregation(["income", "tax"], 5)
+    summary = sdc_dask.protect(survey, target, spec, keep="*", count=sets)
+    released = dd.read_parquet(target).compute()
+    for columns in sets:
+        sizes = released.groupby(columns, dropna=False, observed=True).size()
+        found = summary.known[tuple(columns)]
+        assert (found.classes, found.k_min) == (len(sizes), sizes.min())
+        assert found.below_k == (sizes < 5).sum()
+        assert f"known      {', '.join(columns)}: {len(sizes):,} classes" in repr(summary)
+    assert json.dumps(summary.to_dict())
+    # What is not promised is not in the manifest.
+    assert "known" not in (target / "_manifest.json").read_text()

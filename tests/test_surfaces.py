@@ -355,6 +355,10 @@ def test_options_of_protect(source: Path) -> None:
         ({"drop": "nowhere"}, KeyError, "drop names columns that the source does not have"),
         ({"drop": ["g", "y"]}, ValueError, "drop names columns that are masked: y"),
         ({"drop": {"g"}}, TypeError, "drop must be a column name or a list of them"),
+        ({"keep": "*", "count": ["g"]}, TypeError, "count must be a list of lists of columns"),
+        ({"keep": "*", "count": [["g", "h"]]}, KeyError, "count names columns that the release"),
+        ({"keep": "*", "count": [["g", "g"]]}, ValueError, "count names a column twice in a set"),
+        ({"drop": "g", "keep": "*", "count": [["g"]]}, KeyError, "count names columns that the"),
         ({"replace": 1}, TypeError, "replace must be True or False, received int"),
         ({"progress": "yes"}, TypeError, "progress must be True or False, received str"),
     ]
@@ -401,8 +405,8 @@ def test_warnings_point_at_the_line_of_the_caller(tmp_path: Path) -> None:
         lambda: frame.sdc.mask(fuzzy),
         lambda: lazy.sdc.mask([small]),
         lambda: run.mask(frame, [fuzzy]),
-        lambda: protect(*paths, fuzzy, replace=True, keep="*"),
-        lambda: protect(*paths, small, replace=True, keep="*"),
+        lambda: protect(*paths, fuzzy, replace=True, keep="g", drop="text"),
+        lambda: protect(*paths, small, replace=True, keep="g", drop="text"),
     ]
     for call in calls:
         with warnings.catch_warnings(record=True, action="always") as caught:

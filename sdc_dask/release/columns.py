@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from sdc_dask import arguments
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.source import Source
 
@@ -75,6 +76,34 @@ def declared(source: Source, specs: Sequence[Spec], keep: Any, drop: Any) -> Col
             "(--keep, --drop), by itself or by a wildcard such as 'q_*'; keep='*' keeps all others."
         )
     return Columns(_in_order(source, kept), _in_order(source, dropped))
+
+
+def counted_sets(schema: pa.Schema, count: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the sets of released columns in which classes are counted on request."""
+    if count is None:
+        return ()
+    if not isinstance(count, (list, tuple)) or not all(
+        isinstance(columns, (list, tuple)) and columns for columns in count
+    ):
+        raise SdcTypeError(
+            "count must be a list of lists of columns, such as [['age', 'sex'], ['region']], "
+            f"received {type(count).__name__}."
+        )
+    released = pd.DataFrame(columns=schema.names)
+    sets = []
+    for columns in count:
+        names = tuple(str(name) for name in columns)
+        arguments.existing(released, names, "count", "the release")
+        nested = [name for name in names if pa.types.is_nested(schema.field(name).type)]
+        if nested:
+            raise SdcTypeError(
+                f"count names columns of lists or structs, whose values cannot be compared: "
+                f"{', '.join(nested)}. Leave them out."
+            )
+        if len(set(names)) < len(names):
+            raise SdcValueError(f"count names a column twice in a set: {', '.join(names)}.")
+        sets.append(names)
+    return tuple(dict.fromkeys(sets))
 
 
 def _matching(pattern: str, names: Iterable[str], argument: str) -> set[str]:

@@ -23,7 +23,7 @@ from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
-from sdc_dask.release.columns import declared
+from sdc_dask.release.columns import counted_sets, declared
 from sdc_dask.release.directory import check_paths, written_beside
 from sdc_dask.release.long import Long, made_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
@@ -44,6 +44,7 @@ def protect(
     keep: str | Sequence[str] | None = None,
     drop: str | Sequence[str] | None = None,
     long: Long | None = None,
+    count: Sequence[Sequence[str]] | None = None,
     replace: bool = False,
     random_state: int | None = None,
     progress: bool | None = None,
@@ -82,6 +83,10 @@ def protect(
         made wide first, by :func:`sdc_dask.series.to_wide`; specs and `drop` name columns of the
         wide layout, in which it is released. A copy of the original values stands in a hidden
         directory beside the target during the run.
+    count : list of lists of str, optional
+        Sets of released columns, kept ones included, that an intruder may know: classes of equal
+        records are counted for each, and the summary says how many are small. Nothing is promised
+        of them.
     replace : bool, default False
         Whether a target that exists is replaced, once the new one is checked. Only a release
         is: a directory with a manifest, and no other files than those in it.
@@ -123,7 +128,7 @@ def protect(
         spec.to_dict()  # what cannot be written down is not released
     check_paths(source, target, replace)
     if long is None:
-        return _protect(source, target, listed, keep, drop, replace, random_state, show)
+        return _protect(source, target, listed, keep, drop, count, replace, random_state, show)
     if not isinstance(long, Long):
         raise SdcTypeError(
             f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
@@ -131,7 +136,7 @@ def protect(
     _check_files(open_source(source), target)
     say("Making the source wide", show)
     with made_wide(source, target, long, show) as wide:
-        return _protect(wide, target, listed, keep, drop, replace, random_state, show)
+        return _protect(wide, target, listed, keep, drop, count, replace, random_state, show)
 
 
 def _protect(
@@ -140,6 +145,7 @@ def _protect(
     listed: list[Spec],
     keep: Any,
     drop: Any,
+    count: Any,
     replace: bool,
     random_state: int | None,
     show: bool,
@@ -148,6 +154,7 @@ def _protect(
     _check_files(opened, target)
     dropped = declared(opened, listed, keep, drop).dropped
     layout = Layout.of(opened.schema, listed, dropped)
+    layout = replace_fields(layout, known=counted_sets(layout.schema, count))
     frame = opened.frame(layout.masked, layout.by)
 
     seconds: dict[str, float] = {}
@@ -343,6 +350,8 @@ def _summary(
         for columns, step in zip(spec.column_sets, steps, strict=True):
             masked.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
     joint = of_sizes(next(sizes), None) if layout.together else None
+    k = max((spec.promise or 0 for spec in (each.spec for each in planned)), default=0) or None
+    known = {columns: of_sizes(next(sizes), k) for columns in layout.known}
     loss = of_sums(source.rows, written.values, written.differences) if layout.numbers else None
     return Summary(
         target=str(target),
@@ -353,6 +362,7 @@ def _summary(
         kept=tuple(name for name in layout.schema.names if name not in layout.masked),
         dropped=tuple(dropped),
         joint=joint,
+        known=known,
         sse=loss,
         seconds=seconds,
         unique=written.unique,

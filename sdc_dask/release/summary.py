@@ -99,6 +99,7 @@ class Summary(Result):
     joint: Anonymity | None  # in all masked columns, if they are several sets
     sse: SSE | None  # between the source and the files, of numbers
     seconds: dict[str, float]  # by stage
+    known: dict[tuple[str, ...], Anonymity]  # by columns that an intruder may know, on request
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
 
     @property
@@ -114,6 +115,9 @@ class Summary(Result):
         }
         found["masked"] = [each.to_dict() for each in self.masked]
         found["joint"] = self.joint and asdict(self.joint)
+        found["known"] = [
+            {"columns": list(columns), **asdict(each)} for columns, each in self.known.items()
+        ]
         found["sse"] = self.sse and asdict(self.sse)
         return found
 
@@ -128,6 +132,12 @@ class Summary(Result):
             lines.append(
                 f"  together   {self.joint.k_mean:.2f} records per class, {self.joint.k_min:,} in "
                 "the smallest: k holds in each set of columns, not for all together"
+            )
+        for columns, found in self.known.items():
+            below = "" if found.k is None else f", {found.below_k:,} below {found.k:,}"
+            lines.append(
+                f"  known      {', '.join(columns)}: {found.classes:,} classes{below}; the "
+                f"smallest has {found.k_min:,} records"
             )
         if self.kept:
             lines.append(f"  unmasked   {', '.join(self.kept)}")

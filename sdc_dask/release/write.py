@@ -50,6 +50,8 @@ class Layout:
         All masked columns, if they are several sets.
     summed : tuple
         Numbers of which the sums are known, so that they need not be added up again.
+    known : tuple
+        Sets of columns that an intruder may know, in which classes are counted on request.
     moved : tuple
         Sets of columns, of which the first keeps its values within those of the others.
     """
@@ -62,6 +64,7 @@ class Layout:
     together: tuple[str, ...]
     moved: tuple[tuple[str, ...], ...]
     summed: tuple[str, ...] = ()
+    known: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, schema: pa.Schema, specs: Sequence[Spec], drop: Sequence[str]) -> Layout:
@@ -101,7 +104,7 @@ class Layout:
     @property
     def counted(self) -> list[tuple[str, ...]]:
         """Sets of columns in which classes of equal records are counted."""
-        return [*self.promised, *([self.together] if self.together else [])]
+        return [*self.promised, *([self.together] if self.together else []), *self.known]
 
 
 # By set of columns: the sum of the keys of its records, in the source and in the files.
@@ -223,7 +226,9 @@ def _check(
                 f"column {column!r} of file {name!r} was not read back as written."
             )
     kept = [column for column in layout.by if column in found.column_names]
-    after = to_pandas(found, list(layout.masked), kept)
+    known = {column for columns in layout.known for column in columns}
+    others = [*kept, *sorted(known - {*layout.masked, *kept})]
+    after = to_pandas(found, list(layout.masked), others)
     numbers = list(layout.numbers)
     old, new = to_float(before, numbers), to_float(after, numbers)
     return Written(
