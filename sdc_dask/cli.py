@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from sdc_dask.errors import (
     SdcFileNotFoundError,
     SdcRuntimeError,
     SdcValueError,
+    SdcWarning,
 )
 from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
@@ -335,7 +337,7 @@ def _run(work: Callable[[], None], *, releases: bool, debug: bool, last: bool) -
     """Do the work of a command, and return the exit code: 0 if there is a release."""
     stop = None
     try:
-        with _logs_shown(debug), stoppable(releases=releases, last=last) as stop:
+        with _logs_shown(debug), _warnings_told(), stoppable(releases=releases, last=last) as stop:
             work()
     except BaseException as error:
         if debug:
@@ -350,6 +352,24 @@ def _run(work: Callable[[], None], *, releases: bool, debug: bool, last: bool) -
         complain("interrupted." if interrupted else "terminated.")
         return INTERRUPTED if interrupted else TERMINATED
     return 0
+
+
+@contextlib.contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Print warnings of this package as the program's own, without a line of its code."""
+    shown = warnings.showwarning
+
+    def tell(message: Any, category: type[Warning], *where: Any, **options: Any) -> None:
+        if issubclass(category, SdcWarning):
+            complain(f"warning: {message}")
+        else:
+            shown(message, category, *where, **options)
+
+    warnings.showwarning = tell
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
 
 
 @contextlib.contextmanager

@@ -46,6 +46,10 @@ class SdcFileNotFoundError(SdcError, FileNotFoundError):
     """There is nothing at the source, or no place for the target."""
 
 
+class SdcWarning(UserWarning):
+    """Something to look at, in words that show no value of the data."""
+
+
 def warn(text: str) -> None:
     """Warn at the line of the caller's code that called into this package, however deep we are."""
     ours = level = 1  # this function
@@ -56,4 +60,4 @@ def warn(text: str) -> None:
         level += 1
         if frame.f_code.co_filename.startswith(_PACKAGE):
             ours = level
-    warnings.warn(text, UserWarning, stacklevel=ours + 1)
+    warnings.warn(text, SdcWarning, stacklevel=ours + 1)

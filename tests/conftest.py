@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import compiling
 import dask
 import numpy as np
 import pandas as pd
@@ -45,6 +46,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         all_long = cases[-1].get_closest_marker("long_on_cluster") is not None
         for item in cases if all_long else cases[:-1]:
             item.add_marker(pytest.mark.soak)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile kernels once for all processes that run tests, before the first test."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        processes = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        meeting = tmp_path_factory.getbasetemp().parent
+        compiling.compile_share(int(worker.removeprefix("gw")), processes, meeting)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -367,3 +368,12 @@ def test_demo(tmp_path: Path, threads: list[tuple], capsys: pytest.CaptureFixtur
     assert sorted(path.name for path in folder.iterdir()) == ["release", "survey"]
     assert cli.main(command) == 1
     assert "has a 'survey' already" in capsys.readouterr().err
+
+
+def test_warnings_are_told_in_one_line(
+    survey: Path, tmp_path: Path, threads: list[tuple], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings(action="always"):
+        assert protect(survey, tmp_path / "release", "-k", "5", "--quiet") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sdc-dask: warning: kept columns are unique or nearly so")

@@ -20,7 +20,7 @@ import sdc_dask
 from sdc_dask import cli
 from sdc_dask.release import cluster, directory, signals
 
-OPTIONS = ["--columns", "income,age", "-k", "5", "--keep", "*"]
+OPTIONS = ["--columns", "income,age", "-k", "5", "--keep", "region,sex", "--drop", "*"]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 
 

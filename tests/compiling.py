@@ -1,0 +1,101 @@
+"""Compile kernels before the tests run, each in one of the processes that run them.
+
+Without this, every process compiles the same kernels at about the same time, for minutes.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import dask
+import numpy as np
+import pandas as pd
+
+import sdc_dask
+from sdc_dask import Microaggregation, RankSwap
+
+N = 3_000
+
+
+def _frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.normal(size=(N, 2)), columns=["x", "y"])
+
+
+def _mdav() -> None:
+    _frame().sdc.microaggregate(["x", "y"], k=3, blocking=None)
+
+
+def _small_mdav() -> None:
+    frame = _frame()
+    frame.head(300).sdc.microaggregate(["x", "y"], k=3, max_block=50).sdc.anonymity(["x"])
+
+
+def _vmdav() -> None:
+    _frame().sdc.microaggregate(["x", "y"], k=3, method="vmdav", blocking=None)
+    _frame().head(300).sdc.microaggregate(["x", "y"], k=3, method="vmdav")
+
+
+def _orders() -> None:
+    frame = _frame().head(300)
+    frame.sdc.microaggregate(["x", "y"], k=3, method="pcp")
+    frame.sdc.microaggregate([["x"], ["y"]], k=3, method="optimal")
+    frame.sdc.mic1d(["x", "y"], kappa=50)
+
+
+def _fuzzy() -> None:
+    _frame().head(300).sdc.fuzzy_microaggregate(["x", "y"], 3, 1.5, 1.2, random_state=0)
+
+
+def _swaps() -> None:
+    frame = _frame().head(300)
+    frame.sdc.rank_swap(["x", "y"], p=5, random_state=0)
+    frame.sdc.rank_swap(["x"], p=5, method="distribution", random_state=0)
+    frame.sdc.rank_swap(["x"], method="buckets", buckets=5, random_state=0)
+
+
+def _attacks() -> None:
+    frame, spec = _frame().head(300), RankSwap(["x", "y"], p=5)
+    frame.sdc.attack(frame.sdc.mask(spec, random_state=0), knows=spec)
+
+
+def _alignment() -> None:
+    frame, spec = _frame().head(300), Microaggregation([["x"], ["y"]], 3, method="optimal")
+    frame.sdc.attack(frame.sdc.mask(spec), knows=spec)
+
+
+def _loss() -> None:
+    frame = _frame().head(300)
+    frame.sdc.information_loss(frame.sdc.microaggregate(["x", "y"], k=3))
+    frame.sdc.interval_disclosure(frame)
+
+
+def _bounds() -> None:
+    frame = _frame()
+    frame.sdc.linkage(frame, "distance", blocking="tree", max_block=500)
+
+
+def _series() -> None:
+    frame = sdc_dask.datasets.panel(300, 8).compute(scheduler="sync")
+    frame.sdc.series_score(frame, list(frame))
+
+
+# The longest first.
+WORK: list[Callable[[], None]] = [
+    *(_mdav, _fuzzy, _vmdav, _attacks, _series, _loss),
+    *(_swaps, _orders, _bounds, _alignment, _small_mdav),
+]
+
+
+def compile_share(number: int, processes: int, meeting: Path) -> None:
+    """Compile what falls to one of several processes, and wait for the others."""
+    with warnings.catch_warnings(action="ignore"), dask.config.set(scheduler="sync"):
+        for work in WORK[number::processes]:
+            work()
+    (meeting / f"compiled-{number}").touch()
+    deadline = time.monotonic() + 120
+    while len(list(meeting.glob("compiled-*"))) < processes and time.monotonic() < deadline:
+        time.sleep(0.1)
