@@ -48,7 +48,12 @@ ROADS: dict[str, Spec] = {
     "swap in blocks": RankSwap(XY, 30, blocking="tree", max_block=15),
     "fuzzy": FuzzyMicroaggregation(XY, 3, 1.5, 1.2, max_block=20),
 }
-every_road = pytest.mark.parametrize("road", ROADS)
+# Roads that have most of their way in common with another are long tests.
+LONG = ("projection", "swap in blocks")
+every_road = pytest.mark.parametrize(
+    "road",
+    [pytest.param(road, marks=pytest.mark.soak) if road in LONG else road for road in ROADS],
+)
 needs_finite = pytest.mark.parametrize("road", [road for road in ROADS if road != "exchange"])
 with_k = pytest.mark.parametrize("road", ["blocks", "order", "projection"])
 

@@ -27,7 +27,7 @@ with warnings.catch_warnings(record=True) as found:
     import sdc_dask.kernels.runs as runs
 
 import numpy as np
-print([str(each.message) for each in found if each.category is UserWarning])
+print([str(each.message) for each in found if issubclass(each.category, UserWarning)])
 print(runs.first_of_runs(np.array([1.0, 5.0, 2.0]), 0, 2, 0.0).tolist())
 """
 

@@ -85,7 +85,8 @@ def test_kernels_agree_on_shapes(shape: object) -> None:
         np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
 
 
-@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("d", [1, 2, 3])
 def test_unrolled_loops_form_the_same_groups(d: int) -> None:
     points = np.random.default_rng(d).normal(size=(5_000, d))
     points -= points.mean(axis=0)

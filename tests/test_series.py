@@ -105,6 +105,7 @@ def test_values_of_series_can_be_swapped() -> None:
 # Many partitions, blocks
 
 
+@pytest.mark.long_on_cluster
 @pytest.mark.parametrize("distance", ["euclidean", "sts"])
 def test_dask_equals_pandas(distance: str, scheduler: str) -> None:
     frame, series = two_series(700)
@@ -301,6 +302,7 @@ def test_intervals_are_those_of_the_definition() -> None:
     assert frame.sdc.series_risk(masked, list("abcde")).interval == pytest.approx(expected)
 
 
+@pytest.mark.long_on_cluster
 def test_measures_do_not_depend_on_partitions(scheduler: str) -> None:
     frame, series = two_series(400)
     masked = frame.sdc.microaggregate_series(series, k=3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,22 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sdc_dask.kernels.mdav import mdav_brute
-from sdc_dask.kernels.vmdav import vmdav, vmdav_brute, vmdav_indexed
+from sdc_dask.kernels.vmdav import _vmdav_indexed, vmdav, vmdav_brute, vmdav_indexed
 
 WIDTHS = [1, 2, 3, 6, 9]
-UNROLLED_WIDTH = 3
 GAINS = [0.0, 0.2, 1.1, 3.0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compile_for_one_width() -> Iterator[None]:
-    """Let one width have loops of its own: compiling them takes seconds each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sdc_dask.kernels.vmdav.unrolled",
-            lambda d, n, most: (0,) * d if d == UNROLLED_WIDTH else (),
-        )
-        yield
 
 
 def plain_vmdav(points: np.ndarray, k: int, gain: float) -> np.ndarray:
@@ -240,3 +226,12 @@ def test_the_rest_joins_the_group_of_the_nearest_centroid() -> None:
     # Groups {0, 1, 2} and {20, 21, 22} form from the ends; 9 is left, nearest to the first.
     points = np.array([[9.0], [0.0], [1.0], [2.0], [20.0], [21.0], [22.0]])
     np.testing.assert_array_equal(vmdav(points, 3, 0.0), [1, 1, 1, 1, 0, 0, 0])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_unrolled_loops_form_the_same_groups(d: int) -> None:
+    points = np.random.default_rng(d).normal(size=(3_000, d))
+    points -= points.mean(axis=0)
+    unrolled = _vmdav_indexed(points, 3, 0.2, (0,) * d)
+    np.testing.assert_array_equal(unrolled, vmdav_indexed(points, 3, 0.2))
