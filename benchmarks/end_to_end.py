@@ -98,18 +98,18 @@ def warm_up(folder: Path) -> Path:
     return path
 
 
-def move(source: Path, target: Path) -> None:
+def move(source: Path, target: Path, column: str = COLUMNS[0]) -> None:
     """Read, route every row to a known partition, and write: plain Dask."""
     frame = dd.read_parquet(source)
     n = frame.npartitions
-    keyed = frame.map_partitions(add_key, n, meta=add_key(frame._meta, n))
+    keyed = frame.map_partitions(add_key, n, column, meta=add_key(frame._meta, n, column))
     routed = keyed.set_index("key", divisions=list(range(n + 1)), shuffle_method="p2p")
     routed.to_parquet(target, write_index=False)
 
 
-def add_key(part: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Give every row the partition that it goes to, which its values decide."""
-    scattered = part["x0"].to_numpy().view(np.int64) % n
+def add_key(part: pd.DataFrame, n: int, column: str) -> pd.DataFrame:
+    """Give every row the partition that it goes to, which its value in a column decides."""
+    scattered = part[column].to_numpy().view(np.int64) % n
     return part.assign(key=scattered.astype(np.int64))
 
 

@@ -24,7 +24,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from common import parser, save, show
-from end_to_end import watched
+from end_to_end import move, watched
 from methods import MissingError, reference
 
 import sdc_dask
@@ -203,7 +203,7 @@ def scale(options: Options) -> list[Row]:
         for distance in ("euclidean", "sts"):
             spec = SeriesMicroaggregation(times, 5, distance=distance)
             sdc_dask.protect(folder / "small", folder / "warm", spec, replace=True, keep="*")
-            moving = watched(client, move, folder / "source", folder / f"moved-{distance}")
+            moving = watched(client, move, folder / "source", folder / f"moved-{distance}", "t0")
             moving.pop("result")
             run = watched(client, sdc_dask.protect, folder / "source", folder / distance, spec)
             summary = run.pop("result")
@@ -237,21 +237,6 @@ def judge(source: Path, target: Path, times: list[str]) -> Any:
     """Measure loss and risk of a release."""
     original, masked = (dd.read_parquet(path) for path in (source, target))
     return original.sdc.series_score(masked, times, sample=2_000, random_state=1)
-
-
-def move(source: Path, target: Path) -> None:
-    """Read, route every row to a known partition, and write: plain Dask."""
-    frame = dd.read_parquet(source)
-    n = frame.npartitions
-    keyed = frame.map_partitions(add_key, n, meta=add_key(frame._meta, n))
-    routed = keyed.set_index("key", divisions=list(range(n + 1)), shuffle_method="p2p")
-    routed.to_parquet(target, write_index=False)
-
-
-def add_key(part: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Give every row the partition that it goes to, which its values decide."""
-    scattered = part["t0"].to_numpy().view(np.int64) % n
-    return part.assign(key=scattered.astype(np.int64))
 
 
 PARTS = {

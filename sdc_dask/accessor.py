@@ -537,8 +537,8 @@ class SdcAccessor:
     ) -> SeriesRisk:
         """Measure what intruders find out about masked time series.
 
-        Cost: four passes over both frames for one series or many; every intruder's record is looked
-        for among all masked ones.
+        Cost: three passes over the original and four over the masked frame, as long as the masked
+        records fit into memory; every intruder's record is looked for among all masked ones.
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,7 +82,6 @@ class SeriesMicroaggregation(Spec):
     """
 
     kind: ClassVar[str] = "series_microaggregation"
-    missing: ClassVar[str] = "error"
 
     series: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] = needed(
         "columns of a series in order of time, or NAME=A,B,...; again for another series"
@@ -94,11 +93,11 @@ class SeriesMicroaggregation(Spec):
     times: Sequence[float] | None = option(None, "when values were observed; default: 0,1,2,...")
     blocking: str | None = option("auto", "auto (a tree) or none")
     max_block: int | str = option("auto", "largest leaf, or auto")
-    by: Hashable | Sequence[Hashable] | None = option(None, "columns that groups never mix")
+    by: Any = option(None, "columns whose values groups never mix")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "series", arguments.series_sets(self.series))
-        kept = blockwise.check_options(self, ["auto", None])  # type: ignore[arg-type]
+        kept = blockwise.check_options(self, ["auto", None])
         del kept["columns"]
         arguments.one_of(self.distance, "distance", DISTANCES)
         arguments.one_of(self.normalize, "normalize", NORMALIZATIONS)
@@ -122,6 +121,11 @@ class SeriesMicroaggregation(Spec):
         return arguments.series_sets(self.series).columns
 
     @property
+    def missing(self) -> str:
+        """Missing cells are refused."""
+        return "error"
+
+    @property
     def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
         """The columns that are masked together: those of a series."""
         return self.columns
@@ -142,11 +146,11 @@ class SeriesMicroaggregation(Spec):
 
     def check(self, frame: Frame) -> None:
         """Raise an error unless a frame has the columns, and these are numbers."""
-        blockwise.check_frame(self, frame)  # type: ignore[arg-type]
+        blockwise.check_frame(self, frame)
 
     def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
         """Scan a frame and plan its blocks: all passes over the data that come before masking."""
-        scanned, strata = blockwise.survey(frame, self)  # type: ignore[arg-type]
+        scanned, strata = blockwise.survey(frame, self)
         return [
             self._step(frame, scanned, each, columns)
             for columns, each in zip(self.columns, strata, strict=True)
@@ -177,34 +181,23 @@ class SeriesMicroaggregation(Spec):
         columns: tuple[Hashable, ...],
         coordinates: Coordinates,
     ) -> Placement:
-        d = len(columns)
-        largest = auto_block(scanned.n, d, self.k)
+        largest = auto_block(scanned.n, len(columns), self.k)
         size = largest if isinstance(self.max_block, str) else self.max_block
-        if self.blocking is None or scanned.n <= size:
-            blocks = plan_blocks(
-                frame,
-                scanned,
-                strata,
-                columns,
-                scanned.coordinates(columns, standardize=False),
-                k=self.k,
-                max_block=size,
-                method=blockwise.WHOLE,
-            )
-        else:
-            axes = _axes(frame, scanned, columns, coordinates)
-            blocks = plan_blocks(
-                frame,
-                scanned,
-                strata,
-                columns,
-                _plain_coordinates(axes.weights.shape[1]),
-                k=self.k,
-                max_block=size,
-                method="tree",
-                axes=axes,
-                smallest=max(self.k, size // _SMALLEST),
-            )
+        whole = self.blocking is None or scanned.n <= size
+        axes = None if whole else _axes(frame, scanned, columns, coordinates)
+        blocks = plan_blocks(
+            frame,
+            scanned,
+            strata,
+            columns,
+            # Distances between leaves: of what is cut, which one block is not.
+            coordinates if axes is None else _plain_coordinates(axes.weights.shape[1]),
+            k=self.k,
+            max_block=size,
+            method=blockwise.WHOLE if whole else "tree",
+            axes=axes,
+            smallest=max(self.k, size // _SMALLEST),
+        )
         return place(frame, blocks, scanned, self.k, planned_here=True)
 
 

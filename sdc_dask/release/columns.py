@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -18,16 +17,8 @@ from sdc_dask.release.source import Source
 _WILD = frozenset("*?[")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a source are kept as they are, and which are dropped."""
-
-    kept: tuple[str, ...]
-    dropped: tuple[str, ...]
-
-
-def declared(source: Source, specs: Sequence[Spec], keep: Any, drop: Any) -> Columns:
-    """Return what becomes of columns, or raise an error if one was not decided upon.
+def dropped_columns(source: Source, specs: Sequence[Spec], keep: Any, drop: Any) -> tuple[str, ...]:
+    """Return the columns that are dropped, or raise an error if one was not decided upon.
 
     Names are those of columns; wildcards, such as ``"q_*"``, stand for all columns that are
     neither masked nor named otherwise, and those of `drop` go first. Columns of `by` are kept,
@@ -75,7 +66,7 @@ def declared(source: Source, specs: Sequence[Spec], keep: Any, drop: Any) -> Col
             "is released as it is, and may identify persons: name each in keep= or drop= "
             "(--keep, --drop), by itself or by a wildcard such as 'q_*'; keep='*' keeps all others."
         )
-    return Columns(_in_order(source, kept), _in_order(source, dropped))
+    return tuple(name for name in source.schema.names if name in dropped)
 
 
 def counted_sets(schema: pa.Schema, count: Any) -> tuple[tuple[str, ...], ...]:
@@ -114,8 +105,3 @@ def _matching(pattern: str, names: Iterable[str], argument: str) -> set[str]:
             "it out."
         )
     return found
-
-
-def _in_order(source: Source, names: Iterable[str]) -> tuple[str, ...]:
-    wanted = set(names)
-    return tuple(name for name in source.schema.names if name in wanted)

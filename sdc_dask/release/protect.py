@@ -23,7 +23,7 @@ from sdc_dask.engine.trip import Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
-from sdc_dask.release.columns import counted_sets, declared
+from sdc_dask.release.columns import counted_sets, dropped_columns
 from sdc_dask.release.directory import check_paths, written_beside
 from sdc_dask.release.long import Long, made_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
@@ -127,16 +127,16 @@ def protect(
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     check_paths(source, target, replace)
-    if long is None:
+    with contextlib.ExitStack() as stack:
+        if long is not None:
+            if not isinstance(long, Long):
+                raise SdcTypeError(
+                    f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
+                )
+            _check_files(open_source(source), target)
+            say("Making the source wide", show)
+            source = stack.enter_context(made_wide(source, target, long, show))
         return _protect(source, target, listed, keep, drop, count, replace, random_state, show)
-    if not isinstance(long, Long):
-        raise SdcTypeError(
-            f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
-        )
-    _check_files(open_source(source), target)
-    say("Making the source wide", show)
-    with made_wide(source, target, long, show) as wide:
-        return _protect(wide, target, listed, keep, drop, count, replace, random_state, show)
 
 
 def _protect(
@@ -152,7 +152,7 @@ def _protect(
 ) -> Summary:
     opened = open_source(source)
     _check_files(opened, target)
-    dropped = declared(opened, listed, keep, drop).dropped
+    dropped = dropped_columns(opened, listed, keep, drop)
     layout = Layout.of(opened.schema, listed, dropped)
     layout = replace_fields(layout, known=counted_sets(layout.schema, count))
     frame = opened.frame(layout.masked, layout.by)

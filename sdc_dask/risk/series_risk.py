@@ -21,7 +21,7 @@ from sdc_dask.engine.space import series_space
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks.distance import View, link_views
 from sdc_dask.risk.encounter import Encounter
-from sdc_dask.risk.linkage import Linkage, mean_of
+from sdc_dask.risk.linkage import mean_of
 from sdc_dask.risk.sampling import Sampling
 
 PERCENTAGES = tuple(range(1, 11))  # of a masked value, to both sides of it
@@ -61,8 +61,9 @@ def series_risk(
     columns = [name for each in series.columns for name in each]
     encounter = Encounter.of(original, masked, columns, sampling)
     encounter.check()
-    euclidean = _linked(encounter, series, None, slopes=False)
-    slopes = _linked(encounter, series, checked, slopes=True)
+    views = [*_views(encounter, series), *_views(encounter, series, slopes=True, times=checked)]
+    found = link_views(encounter, views, "series")
+    euclidean, slopes = mean_of(found[: len(series)]), mean_of(found[len(series) :])
     near = map_reduce([encounter.original, encounter.masked], _near, sum, columns)
     interval = 100 * near / (encounter.n * len(columns) * len(PERCENTAGES))
     links = {"euclidean distance": euclidean, "short time series distance": slopes}
@@ -87,15 +88,20 @@ def series_risk(
     )
 
 
-def _linked(
-    encounter: Encounter, series: SeriesSets, times: Sequence[float] | None, *, slopes: bool
-) -> Linkage:
+def _views(
+    encounter: Encounter,
+    series: SeriesSets,
+    *,
+    slopes: bool = False,
+    times: Sequence[float] | None = None,
+) -> list[View]:
+    """Return what intruders see who know the first series, the first two, and so on."""
     views = []
     for known in range(1, len(series) + 1):
         sets = series.columns[:known]
         space = series_space(encounter.before, sets, slopes=slopes, times=times)
         views.append(View(tuple(name for each in sets for name in each), space))
-    return mean_of(link_views(encounter, views, "series by slopes" if slopes else "series"))
+    return views
 
 
 def _near(

@@ -2,7 +2,7 @@
 
 from sdc_dask.series.distances import dtw, euclidean, slopes, sts
 from sdc_dask.series.forecasts import MODELS, forecast
-from sdc_dask.series.layouts import resample, to_long, to_wide
+from sdc_dask.series.layouts import resample, series_columns, to_long, to_wide
 from sdc_dask.series.normalization import normalize
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "forecast",
     "normalize",
     "resample",
+    "series_columns",
     "slopes",
     "sts",
     "to_long",
