@@ -16,6 +16,7 @@ from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
 
+from sdc_dask import arguments
 from sdc_dask.errors import (
     SdcError,
     SdcFileExistsError,
@@ -25,11 +26,12 @@ from sdc_dask.errors import (
 )
 from sdc_dask.masking.spec import Spec, nearest, spec_list
 from sdc_dask.release.long import Long
-from sdc_dask.release.protect import protect
+from sdc_dask.release.protect import ORDERS, protect
 from sdc_dask.release.summary import Summary
 
 FORMAT = 1  # of job files: one more when a file of now would mean something else
-_KEYS = ("format", "source", "target", "long", "keep", "drop", "count", "mask")
+_KEYS = ("format", "source", "target", "long", "keep", "drop", "count", "order", "measure", "mask")
+_AS_GIVEN = ("keep", "drop", "count", "order", "measure")
 _OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
 
 
@@ -51,6 +53,10 @@ class Job:
         Columns that an intruder may know, in which classes are counted.
     long : Long, optional
         If the source has a row for each record and time.
+    order : {"random", "source"}, default "random"
+        Of the rows that are written.
+    measure : bool, default False
+        Whether loss and risk are measured.
 
     Examples
     --------
@@ -68,6 +74,8 @@ class Job:
     keep: tuple[str, ...] = ()
     count: tuple[tuple[str, ...], ...] = ()
     long: Long | None = None
+    order: str = "random"
+    measure: bool = False
 
     def __post_init__(self) -> None:
         for name in ("source", "target"):
@@ -89,6 +97,8 @@ class Job:
                 f"{_kind(self.count)}."
             )
         object.__setattr__(self, "count", tuple(map(tuple, self.count)))
+        arguments.one_of(self.order, "order", ORDERS)
+        arguments.flag(self.measure, "measure")
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
     def run(
@@ -107,6 +117,8 @@ class Job:
             drop=list(self.drop),
             count=[list(columns) for columns in self.count],
             long=self.long,
+            order=self.order,
+            measure=self.measure,
             replace=replace,
             random_state=random_state,
             progress=progress,
@@ -126,6 +138,10 @@ class Job:
                 found[name] = list(getattr(self, name))
         if self.count:
             found["count"] = [list(columns) for columns in self.count]
+        if self.order != "random":
+            found["order"] = self.order
+        if self.measure:
+            found["measure"] = True
         return found | {"mask": [spec.to_dict() for spec in self.specs]}
 
     @classmethod
@@ -151,7 +167,7 @@ class Job:
             )
         specs = [_spec(number, each) for number, each in enumerate(masks, 1)]
         long = Long.from_dict(values["long"]) if "long" in values else None
-        given = {name: values[name] for name in ("keep", "drop", "count") if name in values}
+        given = {name: values[name] for name in _AS_GIVEN if name in values}
         return cls(values["source"], values["target"], tuple(specs), long=long, **given)
 
     @classmethod
@@ -161,9 +177,9 @@ class Job:
         Parameters
         ----------
         file : path
-            In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``, ``long``
-            with the fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its
-            name as ``masking`` and its options.
+            In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``,
+            ``order``, ``measure``, ``long`` with the fields of :class:`Long`, and a table
+            ``[[mask]]`` for each masking, with its name as ``masking`` and its options.
         """
         file = Path(file)
         try:

@@ -96,7 +96,7 @@ def test_files_hold_what_the_accessor_returns(tmp_path: Path, spec: Spec) -> Non
     frame.loc[::4, "y"] = np.nan
     write_source(frame, tmp_path / "source")
     random = {"random_state": 4} if spec.draws else {}
-    protect(tmp_path / "source", tmp_path / "target", spec, keep="*", **random)
+    protect(tmp_path / "source", tmp_path / "target", spec, keep="*", order="source", **random)
     released = pd.read_parquet(tmp_path / "target")
     expected = pd.read_parquet(tmp_path / "source").sdc.mask(spec, **random)
     assert_frame_equal(released, expected, check_exact=True)
@@ -111,7 +111,7 @@ def test_empty_files(tmp_path: Path, empty: str) -> None:
     pq.write_table(schema.empty_table(), tmp_path / "source" / empty)
     with pq.ParquetWriter(tmp_path / "source" / "7.parquet", schema):
         pass  # not even an empty row group
-    protect(tmp_path / "source", tmp_path / "target", SPEC, keep="*")
+    protect(tmp_path / "source", tmp_path / "target", SPEC, keep="*", order="source")
     released = pd.read_parquet(tmp_path / "target")
     assert_frame_equal(released[["x", "y"]], frame.sdc.mask(SPEC)[["x", "y"]], check_exact=True)
     assert len(list((tmp_path / "target").glob("*.parquet"))) == 3
@@ -143,7 +143,7 @@ def test_unused_categories_are_not_released(tmp_path: Path, by: str | None, orde
     write_source(frame, tmp_path / "source")
     assert CANARY_TEXT.encode() in raw(tmp_path / "source")
     spec = Microaggregation(["x", "y"], 3, by=by)
-    protect(tmp_path / "source", tmp_path / "target", spec, keep="*")
+    protect(tmp_path / "source", tmp_path / "target", spec, keep="*", order="source")
     assert CANARY_TEXT.encode() not in raw(tmp_path / "target")
     released = pd.read_parquet(tmp_path / "target")
     assert list(released["kind"].cat.categories) == used

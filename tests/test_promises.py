@@ -21,7 +21,7 @@ from distributed import default_client
 import sdc_dask
 from sdc_dask import FuzzyMicroaggregation, Mic1D, Microaggregation, RankSwap, SdcError, Spec
 from sdc_dask.engine import spool
-from sdc_dask.release import protect as protect_module
+from sdc_dask.release import files as files_module
 
 CANARY = "Zx9canaryQ7"
 
@@ -61,7 +61,9 @@ SPECS: list[Spec] = [
 
 def test_maskings_of_every_kind_at_once(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
-    summary = sdc_dask.protect(survey, target, SPECS, drop="person", random_state=7, keep="*")
+    summary = sdc_dask.protect(
+        survey, target, SPECS, drop="person", random_state=7, keep="*", order="source"
+    )
     original = dd.read_parquet(survey).compute()
     expected = original.sdc.mask(SPECS, random_state=7).drop(columns="person")
     result = dd.read_parquet(target).compute()
@@ -83,7 +85,14 @@ def test_maskings_of_every_kind_at_once(scheduler: str, survey: Path) -> None:
 
 def test_a_list_of_one_is_the_one(survey: Path) -> None:
     for number, specs in enumerate((SPECS[1], [SPECS[1]])):
-        sdc_dask.protect(survey, survey.with_name(f"out{number}"), specs, random_state=3, keep="*")
+        sdc_dask.protect(
+            survey,
+            survey.with_name(f"out{number}"),
+            specs,
+            random_state=3,
+            keep="*",
+            order="source",
+        )
     first, second = (dd.read_parquet(survey.with_name(f"out{n}")).compute() for n in (0, 1))
     pd.testing.assert_frame_equal(first, second)
 
@@ -201,7 +210,7 @@ def test_rows_that_change_places_while_they_are_masked_are_refused(
     source = tmp_path / "in.parquet"
     plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     pq.write_table(table, source, **plain)
-    real = protect_module.write_piece
+    real = files_module.scatter_piece
 
     def reorder(*args: Any) -> Any:
         before = source.stat()
@@ -214,7 +223,7 @@ def test_rows_that_change_places_while_they_are_masked_are_refused(
         assert after.st_mtime_ns == before.st_mtime_ns
         return real(*args)
 
-    monkeypatch.setattr(protect_module, "write_piece", reorder)
+    monkeypatch.setattr(files_module, "scatter_piece", reorder)
     with dask.config.set(scheduler="sync"):
         for spec in (Microaggregation(["x"], 5), RankSwap(["x"], 20), Mic1D(["x"], 10)):
             text = refuse(RuntimeError, tmp_path, spec)
@@ -255,7 +264,11 @@ def test_texts_that_are_not_utf8_are_kept_as_they_are(tmp_path: Path) -> None:
     table = pa.table({"x": np.arange(20.0), "t": not_utf8(20)})
     pq.write_table(table, tmp_path / "in.parquet")
     sdc_dask.protect(
-        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
+        tmp_path / "in.parquet",
+        tmp_path / "out",
+        Microaggregation(["x"], 3),
+        keep="*",
+        order="source",
     )
     released = pq.read_table(tmp_path / "out")["t"].combine_chunks()
     assert (

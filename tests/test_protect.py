@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -56,7 +57,12 @@ def refuse(source: Path) -> str:
 def test_files_hold_what_the_accessor_returns(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     summary = sdc_dask.protect(
-        survey, target, Microaggregation(COLUMNS, 5, by="region"), drop="person", keep="*"
+        survey,
+        target,
+        Microaggregation(COLUMNS, 5, by="region"),
+        drop="person",
+        keep="*",
+        order="source",
     )
     lazy = dd.read_parquet(survey)
     expected = lazy.sdc.microaggregate(COLUMNS, 5, by="region").compute().drop(columns="person")
@@ -79,7 +85,7 @@ def test_sets_and_missing_cells(scheduler: str, survey: Path) -> None:
     target = survey.with_name("release")
     sets = [["income", "tax"], ["rent", "wealth"]]
     summary = sdc_dask.protect(
-        survey, target, Microaggregation(sets, 4, missing="separate"), keep="*"
+        survey, target, Microaggregation(sets, 4, missing="separate"), keep="*", order="source"
     )
     lazy = dd.read_parquet(survey)
     expected = lazy.sdc.microaggregate(sets, 4, missing="separate").compute()
@@ -97,7 +103,11 @@ def test_one_file_with_many_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
     frame = sdc_dask.datasets.uniform(5_000, 2).compute()
     frame.to_parquet(tmp_path / "one.parquet", row_group_size=500, index=False)
     summary = sdc_dask.protect(
-        tmp_path / "one.parquet", tmp_path / "out", Microaggregation(["x0", "x1"], 3), keep="*"
+        tmp_path / "one.parquet",
+        tmp_path / "out",
+        Microaggregation(["x0", "x1"], 3),
+        keep="*",
+        order="source",
     )
     assert summary.files > 2
     result = pd.concat(
@@ -127,7 +137,11 @@ def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "in.parquet")
     sdc_dask.protect(
-        tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x", "single"], 4), keep="*"
+        tmp_path / "in.parquet",
+        tmp_path / "out",
+        Microaggregation(["x", "single"], 4),
+        keep="*",
+        order="source",
     )
     result = pq.read_table(tmp_path / "out")
     assert result.schema.names == table.schema.names
@@ -138,13 +152,29 @@ def test_every_kind_of_column_is_untouched(tmp_path: Path) -> None:
     assert result.select(["x", "single"]).to_pandas().value_counts().min() >= 4
 
 
+def footer(file: Path) -> bytes:
+    """Return what readers see of a footer: a schema is in it as base64."""
+    metadata = pq.read_metadata(file)
+    texts = dict(metadata.metadata or {})
+    schema = base64.b64decode(texts.pop(b"ARROW:schema", b""))
+    return schema + repr(texts).encode() + str(metadata.to_dict()).encode()
+
+
 def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"x": pd.array(range(30), "Int64"), "n": pd.array([1, None, 3] * 10, "Int64")},
         index=pd.Index([f"canary {i}" for i in range(30)], name="person"),
     )
-    frame.attrs["secret"] = "canary attribute"
-    frame.to_parquet(tmp_path / "in.parquet")
+    table = pa.Table.from_pandas(frame)
+    pandas = json.loads(table.schema.metadata[b"pandas"])
+    pandas |= {"creator": {"library": "canary", "version": "canary"}, "canary": 1}
+    pandas["pandas_version"] = "canary"
+    pandas["attributes"] = {"secret": "canary"}
+    for column in pandas["columns"]:
+        column |= {"metadata": {"note": "canary"}, "canary": 1}
+    pandas["columns"].append(pandas["columns"][0] | {"field_name": "n", "pandas_type": "canary"})
+    metadata = {b"pandas": json.dumps(pandas).encode(), b"canary": b"canary"}
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "in.parquet")
     sdc_dask.protect(
         tmp_path / "in.parquet",
         tmp_path / "out",
@@ -153,9 +183,20 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
         keep="*",
     )
     (file,) = (tmp_path / "out").glob("*.parquet")
-    assert b"canary" not in file.read_bytes()
+    assert b"canary" not in file.read_bytes() + footer(file)
     result = pd.read_parquet(file)
-    assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "Int64"}
+    assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "int64"}
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"columns": 5}', '{"columns": [{}]}', '{"columns": [5]}']
+)
+def test_pandas_metadata_that_is_none(tmp_path: Path, text: str) -> None:
+    table = pa.table({"x": np.arange(9.0)}).replace_schema_metadata({b"pandas": text.encode()})
+    pq.write_table(table, tmp_path / "in.parquet")
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3))
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    assert b"pandas" not in (pq.read_schema(file).metadata or {})
 
 
 def test_an_index_without_a_name_is_not_released(tmp_path: Path) -> None:
@@ -322,7 +363,11 @@ def write_by(path: Path, keys: list[list], kind: pa.DataType) -> None:
 def test_strata_of_every_kind(tmp_path: Path, keys: list[list], kind: pa.DataType) -> None:
     write_by(tmp_path / "in", keys, kind)
     sdc_dask.protect(
-        tmp_path / "in", tmp_path / "out", Microaggregation(["x"], 4, by="g"), keep="*"
+        tmp_path / "in",
+        tmp_path / "out",
+        Microaggregation(["x"], 4, by="g"),
+        keep="*",
+        order="source",
     )
     table = pq.read_table(tmp_path / "out")
     classes: dict[tuple, int] = {}
@@ -421,17 +466,24 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
             pa.field("kept", pa.string(), metadata=secret),
             pa.field("nested", inner, metadata=secret),
             pa.field("list", pa.list_(pa.field("item", pa.int64(), metadata=secret))),
+            pa.field("pair", pa.list_(pa.field("item", pa.int64(), metadata=secret), 2)),
+            pa.field("map", pa.map_(pa.string(), pa.field("value", pa.int64(), metadata=secret))),
         ],
         metadata=secret,
     )
-    table = pa.table([np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, [[1, 2]] * 9], schema=schema)
+    columns = [np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, *[[[1, 2]] * 9] * 2, [{"k": 1}] * 9]
+    table = pa.table(columns, schema=schema)
     pq.write_table(table, tmp_path / "in.parquet")
+    assert b"canary" in footer(tmp_path / "in.parquet")
     sdc_dask.protect(
         tmp_path / "in.parquet", tmp_path / "out", Microaggregation(["x"], 3), keep="*"
     )
     (file,) = (tmp_path / "out").glob("*.parquet")
-    assert b"canary" not in file.read_bytes()
-    assert pq.read_table(file)["nested"].to_pylist() == [{"a": 1}] * 9
+    assert b"canary" not in file.read_bytes() + footer(file)
+    found = pq.read_table(file)
+    assert found["nested"].to_pylist() == [{"a": 1}] * 9
+    assert found["pair"].to_pylist() == [[1, 2]] * 9
+    assert found["map"].to_pylist() == [[("k", 1)]] * 9
 
 
 def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
@@ -449,7 +501,7 @@ def test_files_are_read_in_the_order_in_which_dask_reads_them(tmp_path: Path) ->
     frame = sdc_dask.datasets.uniform(240, 2, npartitions=12)
     frame.to_parquet(tmp_path / "source", write_index=False)
     spec = Microaggregation(["x0"], 3)
-    sdc_dask.protect(tmp_path / "source", tmp_path / "release", spec, keep="*")
+    sdc_dask.protect(tmp_path / "source", tmp_path / "release", spec, keep="*", order="source")
     original, released = (dd.read_parquet(tmp_path / each) for each in ("source", "release"))
     assert original["x1"].compute().tolist() == released["x1"].compute().tolist()
     assert original.sdc.sse(released, ["x0"]).ratio < 0.01

@@ -38,6 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             drop="person",
             random_state=98765,
             keep="*",
+            order="source",
         )
     return folder / "release"
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import shutil
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from sdc_dask.errors import SdcFileExistsError, SdcFileNotFoundError, SdcValueError, warn
+from sdc_dask.release.leftovers import remove
 from sdc_dask.release.manifest import NAME, Manifest
 from sdc_dask.release.signals import publishing
 
@@ -73,18 +75,81 @@ def _what_is_there(target: Path) -> str | None:
 
 
 @contextlib.contextmanager
+def claimed(target: Path) -> Iterator[None]:
+    """Keep other runs from a target, and clean up after those that died.
+
+    A run holds the lock of a file beside the target. Who gets it is the only one: whatever else is
+    there of a run has been left behind. A release that was to be replaced when its run died gets
+    its name back.
+    """
+    with _lock(target) as is_locked:
+        if is_locked:
+            _clean_up(target)
+        yield
+
+
+def _clean_up(target: Path) -> None:
+    """Remove what runs that died have left beside a target."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{32}}\.(partial|wide|old)")
+    for path in sorted(target.parent.iterdir()):
+        found = pattern.fullmatch(path.name)
+        if not found or path.is_symlink() or not path.is_dir():
+            continue
+        if found[1] == "old" and not os.path.lexists(target):
+            path.rename(target)
+        else:
+            remove(path)
+        if os.path.lexists(path):
+            warn(f"{str(path)!r} was left behind by a run that died: remove it.")
+
+
+@contextlib.contextmanager
+def _lock(target: Path) -> Iterator[bool]:
+    """Hold the lock of a target, or raise FileExistsError; give False where there are no locks."""
+    file = target.with_name(f".{target.name}.lock")
+    while True:
+        handle = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise SdcFileExistsError(
+                f"another run is writing to target {str(target)!r}: wait for it, stop it, or "
+                "choose another target."
+            ) from None
+        except OSError:
+            os.close(handle)
+            yield False  # a file system without locks
+            return
+        # Its holder may have removed the file since it was opened.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(file)):
+                break
+        os.close(handle)
+    try:
+        yield True
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(handle)
+
+
+@contextlib.contextmanager
 def written_beside(target: Path, replace: bool) -> Iterator[Path]:
     """Give a hidden directory beside the target that becomes the target, or disappears."""
-    token = uuid.uuid4().hex
-    directory = target.parent / f".{target.name}.{token}.partial"
-    old = target.parent / f".{target.name}.{token}.old"
+    directory = hidden(target, "partial")
+    old = hidden(target, "old")
     parent = os.open(target.parent, os.O_RDONLY)
     try:
         directory.mkdir(mode=0o700)
         yield directory
         _sync(directory)
         with publishing():
-            if replace and os.path.lexists(target):
+            if os.path.lexists(target):
+                if not replace:
+                    raise SdcFileExistsError(
+                        f"target {str(target)!r} appeared during the run. It was left as it is, "
+                        "and nothing is released: choose another name."
+                    )
                 check_replaceable(target)  # again: the run may have taken hours
                 target.rename(old)
             directory.rename(target)
@@ -96,13 +161,9 @@ def written_beside(target: Path, replace: bool) -> Iterator[Path]:
         _finish(parent, old)
 
 
-def remove(directory: Path) -> None:
-    """Remove a directory into which tasks may still be writing; without it, they cannot go on."""
-    for _ in range(100):
-        shutil.rmtree(directory, ignore_errors=True)
-        if not directory.exists():
-            break
-        time.sleep(0.1)
+def hidden(target: Path, what: str) -> Path:
+    """Return a new name beside a target, which a later run finds if this one dies."""
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.{what}")
 
 
 def _finish(parent: int, old: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -16,7 +15,8 @@ import pyarrow.parquet as pq
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Calls, map_partitions
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.release.directory import remove
+from sdc_dask.release.directory import hidden
+from sdc_dask.release.leftovers import remove
 from sdc_dask.release.progress import compute
 from sdc_dask.release.source import open_source
 from sdc_dask.series.layouts import to_wide
@@ -102,7 +102,7 @@ def made_wide(source: Path, target: Path, long: Long, show: bool) -> Iterator[Pa
     values = values if long.values is None else list(long.values)
     arguments.existing(everything, [long.id, long.time, *values], "long", "the source")
     frame = opened.frame(values, [long.id, long.time])
-    directory = target.parent / f".{target.name}.{uuid.uuid4().hex}.wide"
+    directory = hidden(target, "wide")
     directory.mkdir(mode=0o700)
     try:
         wide = to_wide(frame, long.id, long.time, values, long.length)

@@ -8,32 +8,38 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sdc_dask import arguments
-from sdc_dask.engine.classes import ClassSizes
-from sdc_dask.engine.frames import Calls, Task
-from sdc_dask.engine.key_files import KeyFile, KeyFolder
-from sdc_dask.engine.trip import Trip
+from sdc_dask.engine.frames import Calls, Frame, Task, frame_of
+from sdc_dask.engine.key_files import KeyFolder
+from sdc_dask.engine.spool import Spool
+from sdc_dask.engine.trip import Step, Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
-from sdc_dask.release.directory import check_paths, written_beside
+from sdc_dask.release.directory import check_paths, claimed, written_beside
+from sdc_dask.release.files import Files, number_of_files, write_files
+from sdc_dask.release.layout import Layout
 from sdc_dask.release.long import Long, made_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
+from sdc_dask.release.measures import measures
 from sdc_dask.release.progress import compute, say
-from sdc_dask.release.source import Source, open_source
+from sdc_dask.release.shuffle import Shuffle
+from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary
-from sdc_dask.release.unique import nearly_unique
-from sdc_dask.release.write import Fingerprints, Layout, Written, write_piece
+from sdc_dask.release.write import Folder, Masked, masked_part
+from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes
-from sdc_dask.utility.sse import Sums, merge_sums, of_sums
+from sdc_dask.utility.sse import of_sums
+
+ORDERS = ("random", "source")
 
 
 def protect(
@@ -45,6 +51,8 @@ def protect(
     drop: str | Sequence[str] | None = None,
     long: Long | None = None,
     count: Sequence[Sequence[str]] | None = None,
+    order: str = "random",
+    measure: bool = False,
     replace: bool = False,
     random_state: int | None = None,
     progress: bool | None = None,
@@ -64,8 +72,7 @@ def protect(
     source : path
         A parquet file, or a directory of parquet files with one schema.
     target : path
-        The directory to make. Row order is that of the source, one file for each piece of it, as
-        Dask reads them: files in order of the numbers in their names.
+        The directory to make.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
@@ -87,6 +94,15 @@ def protect(
         Sets of released columns, kept ones included, that an intruder may know: classes of equal
         records are counted for each, and the summary says how many are small. Nothing is promised
         of them.
+    order : {"random", "source"}, default "random"
+        Of the rows, across all files. A random one is drawn afresh, and nobody can repeat it; files
+        are of even size. That of the source tells whoever knows the position of a record there
+        which record it is: one file for each piece of the source, as Dask reads them, files in
+        order of the numbers in their names.
+    measure : bool, default False
+        Whether loss and risk are measured, between rows of the source and the same rows as they are
+        released, while it is known which are the same: see ``measured`` of the result. That takes
+        some passes over both; records to be linked are a random sample.
     replace : bool, default False
         Whether a target that exists is replaced, once the new one is checked. Only a release
         is: a directory with a manifest, and no other files than those in it.
@@ -122,12 +138,16 @@ def protect(
     """
     source, target = Path(source), Path(target)
     arguments.flag(replace, "replace")
+    arguments.flag(measure, "measure")
+    arguments.one_of(order, "order", ORDERS)
     show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
     listed = spec_list(specs)
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     check_paths(source, target, replace)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(claimed(target))
+        check_paths(source, target, replace)  # again: a release may have got its name back
         if long is not None:
             if not isinstance(long, Long):
                 raise SdcTypeError(
@@ -136,51 +156,13 @@ def protect(
             _check_files(open_source(source), target)
             say("Making the source wide", show)
             source = stack.enter_context(made_wide(source, target, long, show))
-        return _protect(source, target, listed, keep, drop, count, replace, random_state, show)
-
-
-def _protect(
-    source: Path,
-    target: Path,
-    listed: list[Spec],
-    keep: Any,
-    drop: Any,
-    count: Any,
-    replace: bool,
-    random_state: int | None,
-    show: bool,
-) -> Summary:
-    opened = open_source(source)
-    _check_files(opened, target)
-    dropped = dropped_columns(opened, listed, keep, drop)
-    layout = Layout.of(opened.schema, listed, dropped)
-    layout = replace_fields(layout, known=counted_sets(layout.schema, count))
-    frame = opened.frame(layout.masked, layout.by)
-
-    seconds: dict[str, float] = {}
-    with _timed(seconds, "plan"):
-        say("Scanning the data and planning", show)
-        planned = plan(frame, listed, random_state)
-    known = {
-        str(name): sums
-        for each in planned
-        for step in each.steps
-        for name, sums in step.sums.items()
-    }
-    layout = replace_fields(layout, summed=tuple(known))
-    with written_beside(target, replace) as directory:
-        with _timed(seconds, "mask and write"):
-            say("Masking, writing and checking files", show)
-            steps = sum(len(each.steps) for each in planned)
-            with _spools(directory, ["keys", *map(str, range(steps))]) as (keys, *folders):
-                trips = spool(frame, planned, folders)
-                key_folder = KeyFolder.of(keys, opened.rows)
-                written = compute(_write_all(opened, trips, layout, directory, key_folder), show)
-        with _timed(seconds, "verify"):
-            written = replace_fields(written, values=written.values | known)
-            summary = _summary(target, opened, planned, layout, dropped, written, seconds)
-            _verify(directory, written.files, opened, summary, written.moved)
-            _manifest(written.files, layout, listed, summary).write(directory)
+        opened = open_source(source)
+        _check_files(opened, target)
+        dropped = dropped_columns(opened, listed, keep, drop)
+        layout = Layout.of(opened.schema, listed, dropped)
+        layout = replace_fields(layout, known=counted_sets(layout.schema, count))
+        run = _Run(opened, target, listed, layout, dropped, order, measure, show)
+        summary = run.protect(replace, random_state)
     if summary.unique:
         named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
         warn(
@@ -189,6 +171,104 @@ def _protect(
             "nothing outside of the release."
         )
     return summary
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is asked for, checked, and the stages in which it is done."""
+
+    source: Source
+    target: Path
+    specs: list[Spec]
+    layout: Layout
+    dropped: tuple[str, ...]
+    order: str
+    measure: bool
+    show: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def protect(self, replace: bool, random_state: int | None) -> Summary:
+        """Go through all stages."""
+        frame = self.source.frame(self.layout.masked, self.layout.by)
+        with self._stage("plan", "Scanning the data and planning"):
+            planned = plan(frame, self.specs, random_state)
+        steps = [step for each in planned for step in each.steps]
+        sums = {str(name): sums for step in steps for name, sums in step.sums.items()}
+        layout = replace_fields(self.layout, summed=tuple(sums))
+        with written_beside(self.target, replace) as directory:
+            waiting = ["keys", "rows", *map(str, range(len(steps)))]
+            with _spools(directory, waiting) as (keys, rows, *folders):
+                with self._stage("mask", "Masking"):
+                    masked = compute(_masked(spool(frame, planned, folders)), self.show)
+                measured: tuple[Result, ...] = ()
+                if self.measure:
+                    with self._stage("measure", "Measuring loss and risk"):
+                        measured = measures(frame, self._masked_frame(masked), self.specs, layout)
+                with self._stage("write", "Writing and checking files"):
+                    folder = Folder(str(directory), KeyFolder.of(keys, self.source.rows))
+                    shuffle = (
+                        Shuffle.into(rows, number_of_files(self.source))
+                        if self.order == "random"
+                        else None
+                    )
+                    task = write_files(self.source, layout, masked, folder, shuffle)
+                    written = compute(task, self.show)
+            with self._stage("verify", ""):
+                written = replace_fields(written, values=written.values | sums)
+                summary = self._summary(planned, written, measured)
+                _verify(directory, self.source, written, summary)
+                _manifest(written.files, layout, self.specs, summary).write(directory)
+        return summary
+
+    @contextlib.contextmanager
+    def _stage(self, name: str, text: str) -> Iterator[None]:
+        """Say what begins, and take the time."""
+        if text:
+            say(text, self.show)
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+    def _masked_frame(self, masked: Masked) -> Frame:
+        """Return the masked columns as they are released, in the order of the source."""
+        schema = pa.schema([self.layout.schema.field(name) for name in self.layout.masked])
+        meta = to_pandas(schema.empty_table(), list(self.layout.masked), [])
+        return frame_of(masked_part, list(enumerate(self.source.pieces)), meta, self.layout, masked)
+
+    def _summary(
+        self, planned: Sequence[Planned], written: Files, measured: tuple[Result, ...]
+    ) -> Summary:
+        layout = self.layout
+        sizes = iter(written.sizes)
+        sets = []
+        for each in planned:
+            spec, steps = each.spec, each.steps
+            if spec.promise is None:
+                sets.append(MaskedSet.of(spec, spec.masked, steps[0], None))
+                continue
+            # One step for each set of columns, which have a k each.
+            for columns, step in zip(spec.column_sets, steps, strict=True):
+                sets.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
+        joint = of_sizes(next(sizes), None) if layout.together else None
+        k = max((spec.promise or 0 for spec in self.specs), default=0) or None
+        rows = self.source.rows
+        loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
+        return Summary(
+            target=str(self.target),
+            rows=rows,
+            files=len(written.files),
+            size=sum(file.size for file in written.files),
+            order=self.order,
+            masked=tuple(sets),
+            kept=tuple(name for name in layout.schema.names if name not in layout.masked),
+            dropped=self.dropped,
+            joint=joint,
+            known={columns: of_sizes(next(sizes), k) for columns in layout.known},
+            sse=loss,
+            seconds=self.seconds,
+            unique=written.unique,
+            measured=measured,
+        )
 
 
 def _check_files(source: Source, target: Path) -> None:
@@ -204,13 +284,6 @@ def _check_files(source: Source, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    seconds[stage] = time.perf_counter() - start
-
-
-@contextlib.contextmanager
 def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
     """Give directories for what waits on disk, and remove them."""
     folders = [directory / f"spool-{name}" for name in names]
@@ -221,78 +294,21 @@ def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
         shutil.rmtree(folder)
 
 
-@dataclass(frozen=True)
-class _All:
-    """What all files hold, as they were read again."""
-
-    files: list[ReleasedFile]
-    values: Sums
-    differences: Sums
-    moved: Fingerprints
-    sizes: list[ClassSizes]  # by set of columns that are counted
-    unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
-
-
-def _write_all(
-    source: Source,
-    trips: Sequence[Trip],
-    layout: Layout,
-    directory: Path,
-    key_folder: KeyFolder,
-) -> Task:
-    """Return the task that writes all pieces: their files, sums and sizes of classes."""
+def _masked(trips: Sequence[Trip]) -> Task:
+    """Return the task that masks all columns, and says where their values wait."""
     call = Calls(lazy=True)
-    shared = call.share(layout)
     steps = call.share([trip.step for trip in trips])
-    spools = [trip.back for trip in trips]
-    written = [
-        call(
-            write_piece,
-            piece,
-            number,
-            str(directory),
-            key_folder,
-            shared,
-            steps,
-            [trip.checksums[number] for trip in trips],
-            spools,
-        )
-        for number, piece in enumerate(source.pieces)
-    ]
-    # What is written is told in a few numbers per file: small enough for one place.
-    gathered = call(list, written)
-    sizes = [
-        key_folder.class_sizes(call, call(_keys, gathered, number))
-        for number in range(len(layout.counted))
-    ]
-    return call(_summed, gathered, sizes)
+    checksums = [call(list, trip.checksums) for trip in trips]
+    return call(_together, steps, [trip.back for trip in trips], checksums)
 
 
-def _keys(written: list[Written], number: int) -> list[KeyFile]:
-    return [each.keys[number] for each in written]
+def _together(steps: list[Step], spools: list[Spool], checksums: list[list[np.uint64]]) -> Masked:
+    return Masked(tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
 
 
-def _summed(written: list[Written], sizes: list[ClassSizes]) -> _All:
-    return _All(
-        [each.file for each in written],
-        merge_sums([each.values for each in written]),
-        merge_sums([each.differences for each in written]),
-        np.sum([each.moved for each in written], axis=0, dtype=np.uint64),
-        sizes,
-        nearly_unique(
-            (name, [each.distinct[name] for each in written]) for name in written[0].distinct
-        ),
-    )
-
-
-def _verify(
-    directory: Path,
-    files: list[ReleasedFile],
-    source: Source,
-    summary: Summary,
-    moved: Fingerprints,
-) -> None:
+def _verify(directory: Path, source: Source, written: Files, summary: Summary) -> None:
     """Raise RuntimeError unless all rows are there and every promise is kept on the files."""
+    files, moved = written.files, written.moved
     for unfinished in directory.glob(".*"):
         unfinished.unlink()  # by a worker that was lost
     found = {path.name: path.stat().st_size for path in directory.iterdir()}
@@ -328,42 +344,3 @@ def _manifest(
         if each.anonymity is not None and each.spec.promise is not None
     ]
     return Manifest.of(files, layout.schema, [spec.to_dict() for spec in specs], promises)
-
-
-def _summary(
-    target: Path,
-    source: Source,
-    planned: Sequence[Planned],
-    layout: Layout,
-    dropped: Sequence[str],
-    written: _All,
-    seconds: dict[str, float],
-) -> Summary:
-    sizes = iter(written.sizes)
-    masked = []
-    for each in planned:
-        spec, steps = each.spec, each.steps
-        if spec.promise is None:
-            masked.append(MaskedSet.of(spec, spec.masked, steps[0], None))
-            continue
-        # One step for each set of columns, which have a k each.
-        for columns, step in zip(spec.column_sets, steps, strict=True):
-            masked.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
-    joint = of_sizes(next(sizes), None) if layout.together else None
-    k = max((spec.promise or 0 for spec in (each.spec for each in planned)), default=0) or None
-    known = {columns: of_sizes(next(sizes), k) for columns in layout.known}
-    loss = of_sums(source.rows, written.values, written.differences) if layout.numbers else None
-    return Summary(
-        target=str(target),
-        rows=source.rows,
-        files=len(written.files),
-        size=sum(file.size for file in written.files),
-        masked=tuple(masked),
-        kept=tuple(name for name in layout.schema.names if name not in layout.masked),
-        dropped=tuple(dropped),
-        joint=joint,
-        known=known,
-        sse=loss,
-        seconds=seconds,
-        unique=written.unique,
-    )

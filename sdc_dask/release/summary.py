@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from sdc_dask.engine.trip import Step
+from sdc_dask.evaluation import Score
 from sdc_dask.masking.spec import Spec
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity
@@ -93,6 +97,7 @@ class Summary(Result):
     rows: int
     files: int
     size: int  # bytes
+    order: str  # of the rows: "random", or that of the "source"
     masked: tuple[MaskedSet, ...]
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -101,6 +106,7 @@ class Summary(Result):
     seconds: dict[str, float]  # by stage
     known: dict[tuple[str, ...], Anonymity]  # by columns that an intruder may know, on request
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
+    measured: tuple[Result, ...] = ()  # loss and risk between the same rows, on request
 
     @property
     def anonymity(self) -> tuple[Anonymity, ...]:
@@ -111,7 +117,10 @@ class Summary(Result):
         """Return everything as plain Python objects, ready for JSON."""
         found = {
             name: getattr(self, name)
-            for name in ("target", "rows", "files", "size", "kept", "dropped", "seconds", "unique")
+            for name in (
+                *("target", "rows", "files", "size", "order", "kept", "dropped", "seconds"),
+                "unique",
+            )
         }
         found["masked"] = [each.to_dict() for each in self.masked]
         found["joint"] = self.joint and asdict(self.joint)
@@ -119,7 +128,23 @@ class Summary(Result):
             {"columns": list(columns), **asdict(each)} for columns, each in self.known.items()
         ]
         found["sse"] = self.sse and asdict(self.sse)
+        found["measured"] = [
+            {"measure": type(each).__name__, **each.to_dict()} for each in self.measured
+        ]
         return found
+
+    def write(self, file: str | os.PathLike[str]) -> None:
+        """Write all of it as JSON, for whoever made the release: it is no part of it.
+
+        Parameters
+        ----------
+        file : path
+            Is overwritten, and can be read by its owner alone.
+        """
+        path = Path(file)
+        text = json.dumps(self.to_dict(), indent=2) + "\n"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+            opened.write(text)
 
     def __repr__(self) -> str:
         lines = [
@@ -150,6 +175,24 @@ class Summary(Result):
                 f"  lost       SSE / SST = {100 * self.sse.ratio:.4f} % "
                 f"(SSE {self.sse.sse:,.4f}, SST {self.sse.sst:,.0f})"
             )
+        lines += [f"  measured   {_in_words(measure)}" for measure in self.measured]
+        if self.order == "source":
+            lines.append(
+                "  order      that of the source: whoever knows a position there knows the record"
+            )
+        else:
+            lines.append("  order      random, across all files")
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
         lines.append(f"  time       {stages}")
         return "\n".join(lines)
+
+
+def _in_words(score: Any) -> str:
+    """Return loss and risk of a score in words."""
+    text = (
+        f"information loss {score.il:.2f}, disclosure risk {score.dr:.2f}, "
+        f"score {score.score:.2f}; {score.tried:,} records tried"
+    )
+    if not isinstance(score, Score):
+        return text
+    return f"{text}\n    attack   the strongest links {score.linked:.2f} %: {score.strongest}"

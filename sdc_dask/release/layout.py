@@ -1,0 +1,215 @@
+"""What the files of a release look like, and what is counted on them.
+
+A schema is made anew from that of the source: names and types pass, and nothing else that a footer
+may hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from sdc_dask.errors import SdcValueError
+from sdc_dask.masking.spec import Spec
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the protected files look like, and what is counted on them.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the files.
+    masked : tuple
+        All columns that are masked.
+    numbers : tuple
+        Those of them that are numbers, between which differences are measured.
+    by : tuple
+        All columns within whose values records were masked, kept or not.
+    promised : tuple
+        Sets of columns for which k is promised.
+    together : tuple
+        All masked columns, if they are several sets.
+    summed : tuple
+        Numbers of which the sums are known, so that they need not be added up again.
+    known : tuple
+        Sets of columns that an intruder may know, in which classes are counted on request.
+    moved : tuple
+        Sets of columns, of which the first keeps its values within those of the others.
+    """
+
+    schema: pa.Schema
+    masked: tuple[str, ...]
+    numbers: tuple[str, ...]
+    by: tuple[str, ...]
+    promised: tuple[tuple[str, ...], ...]
+    together: tuple[str, ...]
+    moved: tuple[tuple[str, ...], ...]
+    summed: tuple[str, ...] = ()
+    known: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, schema: pa.Schema, specs: Sequence[Spec], drop: Sequence[str]) -> Layout:
+        """Derive the layout from the schema of the source."""
+        masked = [str(name) for spec in specs for name in spec.masked]
+        means = {str(name) for spec in specs if not spec.keeps_dtypes for name in spec.masked}
+        kept = [schema.field(name) for name in schema.names if name not in drop]
+        fields = [
+            pa.field(field.name, _mean_type(field.type)) if field.name in means else _bare(field)
+            for field in kept
+        ]
+        by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
+        left = [name for name in by if name not in drop]
+        sets = [
+            (*map(str, columns), *(name for name in map(str, spec.by) if name in left))
+            for spec in specs
+            if spec.promise is not None
+            for columns in spec.column_sets
+        ]
+        several = sum(len(spec.column_sets) for spec in specs) > 1
+        together = (*masked, *left) if several else ()
+        return cls(
+            pa.schema(fields, metadata=_pandas_metadata(schema.metadata, fields, means)),
+            tuple(masked),
+            tuple(name for name in masked if _is_number(schema.field(name).type)),
+            by,
+            tuple(sets),
+            together,
+            tuple(
+                (str(name), *map(str, spec.by))
+                for spec in specs
+                if spec.moves
+                for name in spec.masked
+            ),
+        )
+
+    @property
+    def counted(self) -> list[tuple[str, ...]]:
+        """Sets of columns in which classes of equal records are counted."""
+        return [*self.promised, *([self.together] if self.together else []), *self.known]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
+
+
+def _bare(field: pa.Field) -> pa.Field:
+    """Return a field without metadata, which may hold anything."""
+    if _has_inner_categories(field.type):
+        raise SdcValueError(
+            f"column {field.name!r} has categories in lists or structs: those that no record "
+            "has would be released with it. Drop it, or write its values as plain texts first."
+        )
+    return pa.field(field.name, _bare_type(field.type), field.nullable)
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose inner fields have no metadata, either."""
+    if pa.types.is_struct(kind):
+        return pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_bare(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_bare(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_bare(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
+    return kind
+
+
+def _has_inner_categories(kind: pa.DataType) -> bool:
+    children = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(pa.types.is_dictionary(each) or _has_inner_categories(each) for each in children)
+
+
+def _mean_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of centroids: floats keep theirs, integers become 64-bit ones."""
+    return kind if pa.types.is_floating(kind) else pa.float64()
+
+
+# What pandas calls the types of columns; anything else in a footer is no type.
+_PANDAS_TYPES = frozenset(
+    [
+        "bool",
+        "bytes",
+        "date",
+        "datetime",
+        "datetimetz",
+        "decimal",
+        "empty",
+        "float16",
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "mixed",
+        "object",
+        "string",
+        "time",
+        "timedelta",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "unicode",
+    ]
+)
+
+
+def _pandas_metadata(
+    metadata: dict[bytes, bytes] | None, fields: list[pa.Field], masked: set[str]
+) -> dict[bytes, bytes] | None:
+    """Return what tells pandas the dtypes of columns that are left, written anew.
+
+    The attributes of a frame, its index, the numbers of its categories and whatever else a writer
+    has put there are not released.
+    """
+    try:
+        found = json.loads((metadata or {})[b"pandas"])["columns"]
+        given = {each["field_name"]: (each["pandas_type"], each["numpy_type"]) for each in found}
+    except (KeyError, TypeError, ValueError):
+        return None
+    described = [
+        _pandas_column(field, field.name in masked, *given[field.name])
+        for field in fields
+        if field.name in given
+    ]
+    clean = {
+        "index_columns": [],
+        "column_indexes": [],
+        "columns": [each for each in described if each is not None],
+        "creator": {"library": "pyarrow", "version": pa.__version__},
+        "pandas_version": pd.__version__,
+    }
+    return {b"pandas": json.dumps(clean).encode()}
+
+
+def _pandas_column(field: pa.Field, is_mean: bool, kind: Any, dtype: Any) -> dict[str, Any] | None:
+    """Return what pandas reads of a column, or None if it is nothing that pandas knows."""
+    if kind not in _PANDAS_TYPES:
+        return None  # categories, which the type tells
+    try:
+        name = str(pd.api.types.pandas_dtype(dtype))
+    except TypeError:
+        return None
+    if is_mean:
+        kind = "float64"
+        if not name.lower().startswith("float"):
+            name = "Float64" if name[0].isupper() else "float64"
+    zone = field.type.tz if kind == "datetimetz" and pa.types.is_timestamp(field.type) else None
+    return {
+        "name": field.name,
+        "field_name": field.name,
+        "pandas_type": kind,
+        "numpy_type": name,
+        "metadata": zone and {"timezone": zone},
+    }

@@ -1,0 +1,50 @@
+"""Loss and risk of a release, measured while it is known which rows are the same.
+
+Afterwards rows are in random order, and nobody can measure what needs pairs of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sdc_dask.arguments import series_sets
+from sdc_dask.engine.frames import Frame
+from sdc_dask.errors import SdcError, warn
+from sdc_dask.evaluation import score, series_score
+from sdc_dask.masking.series import SeriesMicroaggregation
+from sdc_dask.masking.spec import Spec
+from sdc_dask.release.layout import Layout
+from sdc_dask.results import Result
+from sdc_dask.risk.attacks.fitting import check_fitting
+
+
+def measures(
+    original: Frame, masked: Frame, specs: Sequence[Spec], layout: Layout
+) -> tuple[Result, ...]:
+    """Return scores of numbers and of series, as far as there are any.
+
+    What cannot be measured is a warning: the release is as good without it.
+    """
+    series = [spec for spec in specs if isinstance(spec, SeriesMicroaggregation)]
+    of_series = {str(name) for spec in series for name in spec.masked}
+    numbers = [name for name in layout.numbers if name not in of_series]
+    others = [spec for spec in specs if spec not in series]
+    found: list[Result] = []
+    try:
+        if numbers:
+            knows = others if _fit(others, numbers) else None
+            found.append(score(original, masked, numbers, knows=knows))
+        for spec in series:
+            found.append(series_score(original, masked, series_sets(spec.series)))
+    except SdcError as error:
+        warn(f"loss and risk could not be measured as a whole: {error}")
+    return tuple(found)
+
+
+def _fit(specs: Sequence[Spec], numbers: Sequence[str]) -> bool:
+    """Whether there are attacks by an intruder who knows specs."""
+    try:
+        check_fitting(list(specs), [tuple(numbers)])
+    except SdcError:
+        return False
+    return True

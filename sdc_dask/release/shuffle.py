@@ -1,0 +1,57 @@
+"""Rows in random order across all files of a release, in memory for one piece or file.
+
+Every row of a piece goes to a file that is drawn for it; every file puts the rows that came to it
+in an order that is drawn. So all orders of all rows are equally likely, files are of even size, and
+neither says anything of the source.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from sdc_dask.engine.batches import BatchFile
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Where rows go, which nobody can draw again.
+
+    Attributes
+    ----------
+    directory : str
+        In which rows wait, between the piece that they come from and the file that they go to.
+    files : int
+        Of the release.
+    entropy : int
+        From which all is drawn: a task that runs twice must draw the same.
+    """
+
+    directory: str
+    files: int
+    entropy: int = field(repr=False)
+
+    @classmethod
+    def into(cls, directory: str, files: int) -> Shuffle:
+        """Draw afresh. The seed of a masking has no part in it: who knows it knows no order."""
+        return cls(directory, files, secrets.randbits(128))
+
+    def scatter(self, rows: pa.Table, number: int) -> BatchFile:
+        """Send the rows of a piece to files."""
+        goes_to = self._chance("piece", number).integers(self.files, size=rows.num_rows)
+        return BatchFile.write(os.path.join(self.directory, f"{number:06d}"), rows, goes_to)
+
+    def gather(self, parts: Sequence[BatchFile], number: int) -> pa.Table:
+        """Return the rows of a file, in random order."""
+        batches = [batch for part in parts for batch in part.read(number)]
+        rows = pa.Table.from_batches(batches, parts[0].schema).combine_chunks()
+        return rows.take(self._chance("file", number).permutation(rows.num_rows))
+
+    def _chance(self, what: str, number: int) -> np.random.Generator:
+        key = (("piece", "file").index(what), number)
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=key))
