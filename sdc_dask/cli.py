@@ -8,37 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import io
-import ipaddress
 import json
 import logging
-import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from dask.utils import parse_bytes
 from distributed import Client
 
+from sdc_dask import messages
 from sdc_dask.errors import (
     SdcError,
     SdcFileExistsError,
     SdcFileNotFoundError,
-    SdcRuntimeError,
     SdcValueError,
     SdcWarning,
 )
 from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
-from sdc_dask.release.directory import check_paths
-from sdc_dask.release.manifest import Manifest
+from sdc_dask.release.places import Place
+from sdc_dask.release.protect import ORDERS
 from sdc_dask.release.signals import stoppable
 from sdc_dask.release.summary import Summary
+from sdc_dask.release.verify import release_manifest
 from sdc_dask.release.verify import verify as verify_release
 from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
@@ -47,12 +45,9 @@ __all__ = ["demo", "main", "protect", "verify"]
 FAILED = 1
 Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
 
-_OF_THE_RUN = ("replace", "workers", "memory_limit", "scheduler", "json", "quiet", "debug")
-_ADVICE = {
-    "KilledWorker": "A worker process died, most likely for lack of memory: give workers more with "
-    "--memory-limit, or start fewer with --workers.",
-    "MemoryError": "Give workers more memory with --memory-limit, or start fewer with --workers.",
-}
+_TLS = ("tls_ca_file", "tls_cert", "tls_key")
+_WHERE = ("workers", "memory_limit", "scheduler", *_TLS)
+_OF_THE_RUN = ("replace", *_WHERE, "storage_options", "json", "quiet", "debug")
 
 
 # Options
@@ -68,6 +63,13 @@ def _memory(_context: Any, _option: Any, text: str | None) -> str:
     return text or "auto"
 
 
+def _pairs(_context: Any, _option: Any, texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if not all(name and sign for name, sign, _ in pairs):
+        raise click.BadParameter("must be NAME=VALUE.")  # the text may be a secret
+    return {name: value for name, _, value in pairs}
+
+
 _workers = click.option(
     "--workers",
     type=click.IntRange(1),
@@ -79,6 +81,31 @@ _memory_limit = click.option(
     callback=_memory,
     metavar="SIZE",
     help="of each worker, such as 1GiB; default: its share of the machine's memory",
+)
+_scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the same "
+    "names; default: worker processes of this machine",
+)
+_tls_ca_file = click.option(
+    "--tls-ca-file",
+    metavar="FILE",
+    help="certificates of the authorities that are trusted, for a tls:// scheduler; default: as "
+    "Dask is configured",
+)
+_tls_cert = click.option("--tls-cert", metavar="FILE", help="certificate for a tls:// scheduler")
+_tls_key = click.option(
+    "--tls-key", metavar="FILE", help="key of that certificate, if it is in another file"
+)
+_storage_option = click.option(
+    "--storage-option",
+    "storage_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_pairs,
+    help="how stores are reached, such as endpoint_url=https://...; secrets are better left to the "
+    "environment; again for others",
 )
 _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may show data values")
 
@@ -102,6 +129,32 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     **OF_NAMES,
 )
 @click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="random",
+    help="of rows, across all files; default: random. That of the source tells positions",
+)
+@click.option(
+    "--measure",
+    "measured",
+    is_flag=True,
+    help="measure loss and risk, too: for the summary, not the release",
+)
+@click.option(
+    "--cast",
+    multiple=True,
+    metavar="NAME=TYPE",
+    callback=_pairs,
+    help="read a column as another type, such as price=float64 for decimals; again for others",
+)
+@_storage_option
+@click.option(
+    "--scratch",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="where masked values wait, on a disk that all workers reach; default: beside TARGET",
+)
+@click.option(
     "--write-job",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -110,17 +163,15 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
 @click.option("--replace", is_flag=True, help="replace TARGET once the new data is checked")
 @_workers
 @_memory_limit
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="run on this Dask scheduler, whose workers must reach SOURCE and TARGET under the same "
-    "names; default: worker processes of this machine",
-)
+@_scheduler
+@_tls_ca_file
+@_tls_cert
+@_tls_key
 @click.option(
     "--json",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="write the summary as JSON, too",
+    help="write all that is known of the run as JSON, too: it is no part of the release",
 )
 @click.option("--quiet", is_flag=True, help="print nothing but warnings and errors")
 @_debug
@@ -140,12 +191,13 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
         raise click.UsageError(str(error), context) from None
 
     def work() -> None:
-        check_paths(job.source, job.target, options["replace"])
-        _check_json(options["json"], [job.source, job.target, *map(Path, paths)])
-        with _client(**{name: options[name] for name in ("workers", "memory_limit", "scheduler")}):
+        stores = options["storage_options"] or None
+        job.check(replace=options["replace"], storage_options=stores)
+        _check_json(options["json"], [*job.local_paths, *map(Path, paths)])
+        with _client(**{name: options[name] for name in _WHERE}):
             quiet = options["quiet"]
             progress = False if quiet or sys.stderr is None else None
-            summary = job.run(replace=options["replace"], progress=progress)
+            summary = job.run(replace=options["replace"], progress=progress, storage_options=stores)
             _report(summary, options["json"], quiet=quiet)
 
     return lambda last: _run(work, releases=True, debug=options["debug"], last=last)
@@ -160,6 +212,12 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         raise SdcValueError(
             "--workers and --memory-limit are for worker processes that are started here: leave "
             "them out with --scheduler."
+        )
+    of_tls = [given[name] for name in _TLS if name in given]
+    if of_tls and not (options["scheduler"] or "").startswith("tls://"):
+        raise SdcValueError(
+            f"{', '.join(of_tls)} is for an encrypted scheduler: give its address, such as "
+            "--scheduler tls://host:8786."
         )
     if "write_job" in given and of_the_run:
         raise SdcValueError(
@@ -178,7 +236,11 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         tuple(name for names in options[which] for name in names) for which in ("keep", "drop")
     )
     count = tuple(tuple(names) for names in options["count"])
-    return Job(Path(paths[0]), Path(paths[1]), (asked_spec(context),), drop, keep, count)
+    how = {name: options[name] for name in ("order", "cast", "scratch")} | {
+        "measure": options["measured"]
+    }
+    source, target = paths
+    return Job(source, target, (asked_spec(context),), drop, keep, count, **how)
 
 
 def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
@@ -206,20 +268,21 @@ def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:
             print(summary, flush=True)
     except (OSError, ValueError) as error:
         sys.stdout = io.StringIO()  # the rest would fail again when the process ends
-        complain(f"warning: the summary could not be printed: {_one_line(error)}")
+        complain(f"warning: the summary could not be printed: {_reason(error)}.")
     if file is None:
         return
     try:
-        file.write_text(json.dumps(summary.to_dict(), indent=2) + "\n", encoding="utf-8")
+        summary.write(file)
     except OSError as error:
-        complain(f"warning: the summary could not be written: {_one_line(error)}")
+        complain(f"warning: the summary could not be written: {_reason(error)}.")
 
 
 # The command verify
 
 
 @click.command(epilog="Exit codes: 0 all is as it was released, 1 something is not, 2 wrong usage.")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target")
+@_storage_option
 @click.option(
     "--json",
     type=click.Path(path_type=Path),
@@ -230,7 +293,7 @@ def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:
 @_memory_limit
 @_debug
 def verify(
-    target: Path, workers: int | None, memory_limit: str, debug: bool, **options: Any
+    target: str, workers: int | None, memory_limit: str, debug: bool, **options: Any
 ) -> Work:
     """Look at the release TARGET again, whether files are whole and unchanged, and k is kept.
 
@@ -239,10 +302,12 @@ def verify(
 
     def work() -> None:
         file = options["json"]
-        _check_json(file, [target])
-        Manifest.read(target)  # before workers start
+        stores = options["storage_options"] or None
+        place = Place.of(target, stores)
+        _check_json(file, [Path(target)] if place.is_local else [])
+        release_manifest(place)  # before workers start
         with _client(workers, memory_limit):
-            found = verify_release(target)
+            found = verify_release(target, storage_options=stores)
         print(found, flush=True)
         if file is not None:
             file.write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
@@ -293,41 +358,21 @@ def demo(
 
 @contextlib.contextmanager
 def _client(
-    workers: int | None, memory_limit: str, scheduler: str | None = None
+    workers: int | None,
+    memory_limit: str,
+    scheduler: str | None = None,
+    tls_ca_file: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
 ) -> Iterator[Client]:
     """Connect to the scheduler that was named, or start worker processes here."""
     if scheduler is None:
         with cluster.local_cluster(workers, memory_limit) as client:
             yield client
         return
-    if not _is_private(scheduler):
-        complain(
-            f"warning: the data goes to {scheduler} without encryption, and whoever reaches that "
-            "scheduler can read it and run code on the workers. Use a tls:// address."
-        )
-    with _connected(scheduler) as client:
+    with cluster.connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key) as client:
+        cluster.warn_if_open(client)
         yield client
-
-
-def _connected(address: str) -> Client:
-    try:
-        return Client(address)
-    except (OSError, ValueError, TypeError) as error:
-        raise SdcRuntimeError(
-            f"no scheduler could be reached at {address!r} ({type(error).__name__}): check the "
-            "address, such as tcp://host:8786, and that the scheduler runs."
-        ) from error
-
-
-def _is_private(address: str) -> bool:
-    """Whether an address is encrypted, or does not leave this machine."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    if parts.scheme in ("tls", "inproc") or parts.hostname == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        return False
 
 
 # How it ends
@@ -341,7 +386,7 @@ def _run(work: Callable[[], None], *, releases: bool, debug: bool, last: bool) -
             work()
     except BaseException as error:
         if debug:
-            traceback.print_exception(error)
+            _print_all(error)
         if stop and stop.published:
             complain(f"warning: the release is there, but then: {_one_line(error)}")
             return 0
@@ -383,13 +428,24 @@ def _logs_shown(show: bool) -> Iterator[None]:
         logging.disable(before)
 
 
+def _reason(error: Exception) -> str:
+    """Return why an output failed: its type, and what the system says."""
+    reason = messages.reason(error)
+    return type(error).__name__ + (f": {reason}" if reason else "")
+
+
+def _print_all(error: BaseException) -> None:
+    """Print a traceback, and those of exceptions that are not shown otherwise."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__suppress_context__ = False
+        each = each.__cause__ or each.__context__
+    traceback.print_exception(error)
+
+
 def _one_line(error: BaseException) -> str:
     """Return what can be said of an exception without showing data."""
-    if isinstance(error, SdcError):
-        return " ".join(str(error).split())
-    kind = type(error).__name__
-    if isinstance(error, OSError) and error.errno is not None:
-        where = f": {error.filename}" if isinstance(error.filename, str) else ""
-        return f"{kind}: {os.strerror(error.errno)}{where}."
-    advice = _ADVICE.get(kind, "Its text may show data values and is not printed.")
-    return f"{kind}. {advice} --debug prints the traceback, which may show data values."
+    said = messages.one_line(error)
+    if messages.is_told(error):
+        return said
+    return f"{said} --debug prints the traceback, which may show data values."

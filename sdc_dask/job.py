@@ -10,8 +10,8 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,31 @@ from sdc_dask.errors import (
 )
 from sdc_dask.masking.spec import Spec, nearest, spec_list
 from sdc_dask.release.long import Long
-from sdc_dask.release.protect import ORDERS, protect
+from sdc_dask.release.protect import ORDERS, opened_source, protect
 from sdc_dask.release.summary import Summary
 
+Location = Path | str  # a URL is a text
+
 FORMAT = 1  # of job files: one more when a file of now would mean something else
-_KEYS = ("format", "source", "target", "long", "keep", "drop", "count", "order", "measure", "mask")
-_AS_GIVEN = ("keep", "drop", "count", "order", "measure")
-_OF_THE_CALL = ("replace", "workers", "memory_limit", "scheduler", "random_state", "seed")
+_KEYS = (
+    "format",
+    "source",
+    "target",
+    "long",
+    "keep",
+    "drop",
+    "count",
+    "order",
+    "measure",
+    "cast",
+    "scratch",
+    "mask",
+)
+_AS_GIVEN = ("keep", "drop", "count", "order", "measure", "cast", "scratch")
+_OF_THE_CALL = (
+    *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
+    "storage_options",
+)
 
 
 @dataclass(frozen=True)
@@ -41,10 +59,10 @@ class Job:
 
     Parameters
     ----------
-    source : path
-        A parquet file, or a directory of them.
-    target : path
-        The directory to make.
+    source : path, URL, or list of them
+        Parquet files, directories of them, or patterns.
+    target : path or URL
+        The directory, or prefix of a store, to make.
     specs : spec, or list of specs
         What is masked, and how.
     drop, keep : list of str, optional
@@ -57,6 +75,10 @@ class Job:
         Of the rows that are written.
     measure : bool, default False
         Whether loss and risk are measured.
+    cast : dict, optional
+        Types by column of the source, as Arrow names them.
+    scratch : path, optional
+        A directory in which masked values wait.
 
     Examples
     --------
@@ -67,8 +89,8 @@ class Job:
     True
     """
 
-    source: Path
-    target: Path
+    source: Location | tuple[Location, ...]
+    target: Location
     specs: tuple[Spec, ...]
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -76,13 +98,23 @@ class Job:
     long: Long | None = None
     order: str = "random"
     measure: bool = False
+    cast: Mapping[str, str] = field(default_factory=dict)
+    scratch: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("source", "target"):
-            path = getattr(self, name)
-            if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-                raise SdcTypeError(f"{name} must be a path as text, received {_kind(path)}.")
-            object.__setattr__(self, name, Path(path))
+        if isinstance(self.source, (list, tuple)):
+            sources = tuple(_location(each, "source") for each in self.source)
+            object.__setattr__(self, "source", sources)
+        else:
+            object.__setattr__(self, "source", _location(self.source, "source"))
+        object.__setattr__(self, "target", _location(self.target, "target"))
+        if self.scratch is not None:
+            object.__setattr__(self, "scratch", Path(_location(self.scratch, "scratch")))
+        if not isinstance(self.cast, Mapping) or not _is_texts([*self.cast, *self.cast.values()]):
+            raise SdcTypeError(
+                "cast must be a table of types by column, such as {price = 'float64'}, received "
+                f"{_kind(self.cast)}."
+            )
         for name in ("keep", "drop"):
             names = getattr(self, name)
             if not _is_texts(names):
@@ -101,16 +133,30 @@ class Job:
         arguments.flag(self.measure, "measure")
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
+    @property
+    def local_paths(self) -> list[Path]:
+        """Those of source and target that are of this machine."""
+        sources = self.source if isinstance(self.source, tuple) else (self.source,)
+        return [each for each in (*sources, self.target) if isinstance(each, Path)]
+
+    def check(
+        self, *, replace: bool = False, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise an error if the source cannot be opened, or the target cannot be made."""
+        source = list(self.source) if isinstance(self.source, tuple) else self.source
+        opened_source(source, self.target, self.cast, storage_options, replace)
+
     def run(
         self,
         *,
+        storage_options: Mapping[str, Any] | None = None,
         replace: bool = False,
         random_state: int | None = None,
         progress: bool | None = None,
     ) -> Summary:
         """Run the job: see :func:`sdc_dask.protect`."""
         return protect(
-            self.source,
+            list(self.source) if isinstance(self.source, tuple) else self.source,
             self.target,
             self.specs,
             keep=list(self.keep),
@@ -119,6 +165,9 @@ class Job:
             long=self.long,
             order=self.order,
             measure=self.measure,
+            cast=self.cast or None,
+            scratch=self.scratch,
+            storage_options=storage_options,
             replace=replace,
             random_state=random_state,
             progress=progress,
@@ -128,7 +177,9 @@ class Job:
         """Return the job as a dict of plain Python objects, ready for JSON or TOML."""
         found: dict[str, Any] = {
             "format": FORMAT,
-            "source": str(self.source),
+            "source": [str(each) for each in self.source]
+            if isinstance(self.source, tuple)
+            else str(self.source),
             "target": str(self.target),
         }
         if self.long is not None:
@@ -142,6 +193,10 @@ class Job:
             found["order"] = self.order
         if self.measure:
             found["measure"] = True
+        if self.cast:
+            found["cast"] = dict(self.cast)
+        if self.scratch is not None:
+            found["scratch"] = str(self.scratch)
         return found | {"mask": [spec.to_dict() for spec in self.specs]}
 
     @classmethod
@@ -178,8 +233,9 @@ class Job:
         ----------
         file : path
             In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``,
-            ``order``, ``measure``, ``long`` with the fields of :class:`Long`, and a table
-            ``[[mask]]`` for each masking, with its name as ``masking`` and its options.
+            ``order``, ``measure``, ``cast``, ``scratch``, ``long`` with the fields of
+            :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as ``masking``
+            and its options.
         """
         file = Path(file)
         try:
@@ -194,7 +250,7 @@ class Job:
             raise SdcValueError(f"job file {str(file)!r} is not TOML: {error}.") from None
         except SdcError as error:
             raise type(error)(f"job file {str(file)!r}: {error}") from None
-        return replace_fields(job, source=file.parent / job.source, target=file.parent / job.target)
+        return job._moved(lambda path: file.parent / path)
 
     def write(self, file: str | os.PathLike[str]) -> None:
         """Write a job file that does not exist yet.
@@ -202,11 +258,12 @@ class Job:
         Relative paths are written anew, as seen from the directory of the file.
         """
         file = Path(file)
-        values = self.to_dict()
-        for name in ("source", "target"):
-            path: Path = getattr(self, name)
-            if not path.is_absolute():
-                values[name] = os.path.relpath(path.absolute(), file.parent.resolve())
+        here = file.parent.resolve()
+        values = self._moved(
+            lambda path: (
+                path if path.is_absolute() else Path(os.path.relpath(path.absolute(), here))
+            )
+        ).to_dict()
         text = _toml(values)
         try:
             with file.open("x", encoding="utf-8") as opened:
@@ -219,6 +276,24 @@ class Job:
             raise SdcFileNotFoundError(
                 f"the directory of job file {str(file)!r} does not exist: make it."
             ) from None
+
+    def _moved(self, move: Callable[[Path], Path]) -> Job:
+        """Return the same job with other paths; URLs stay."""
+
+        def moved(where: Any) -> Any:
+            if isinstance(where, tuple):
+                return tuple(map(moved, where))
+            return move(where) if isinstance(where, Path) else where
+
+        names = ("source", "target", "scratch")
+        return replace_fields(self, **{name: moved(getattr(self, name)) for name in names})
+
+
+def _location(where: Any, name: str) -> Location:
+    """Return a path, or a URL as it is."""
+    if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
+        raise SdcTypeError(f"{name} must be a path as text, received {_kind(where)}.")
+    return where if isinstance(where, str) and "://" in where else Path(where)
 
 
 def _check_format(values: Mapping[str, Any]) -> None:

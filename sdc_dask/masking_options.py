@@ -103,7 +103,7 @@ def _options(spec: type[Spec]) -> list[click.Option]:
     options = []
     for each in dataclasses.fields(spec):  # type: ignore[arg-type]
         dashed = each.name.replace("_", "-")
-        flag = f"-{dashed}" if len(dashed) == 1 else f"--{dashed}"
+        flag = each.metadata["flag"] or (f"-{dashed}" if len(dashed) == 1 else f"--{dashed}")
         how: dict[str, Any] = {"help": each.metadata["help"]}
         if each.default not in (None, dataclasses.MISSING):
             how["help"] += f"; default: {str(each.default).lower()}"
@@ -115,7 +115,7 @@ def _options(spec: type[Spec]) -> list[click.Option]:
         else:
             kind = str(each.type).split(" ")[0]
             how["metavar"] = {"int": "N", "float": "X"}.get(kind, "TEXT")
-        options.append(click.Option([flag], **how))
+        options.append(click.Option([flag, each.name], **how))
     return options
 
 

@@ -25,18 +25,17 @@ def _frame() -> pd.DataFrame:
     return pd.DataFrame(rng.normal(size=(N, 2)), columns=["x", "y"])
 
 
-def _mdav() -> None:
-    _frame().sdc.microaggregate(["x", "y"], k=3, blocking=None)
-
-
-def _small_mdav() -> None:
+def _trees() -> None:
+    # The two methods have the tree of live records in common.
     frame = _frame()
-    frame.head(300).sdc.microaggregate(["x", "y"], k=3, max_block=50).sdc.anonymity(["x"])
+    frame.sdc.microaggregate(["x", "y"], k=3, blocking=None)
+    frame.sdc.microaggregate(["x", "y"], k=3, method="vmdav", blocking=None)
 
 
-def _vmdav() -> None:
-    _frame().sdc.microaggregate(["x", "y"], k=3, method="vmdav", blocking=None)
-    _frame().head(300).sdc.microaggregate(["x", "y"], k=3, method="vmdav")
+def _small_blocks() -> None:
+    frame = _frame().head(300)
+    frame.sdc.microaggregate(["x", "y"], k=3, max_block=50).sdc.anonymity(["x"])
+    frame.sdc.microaggregate(["x", "y"], k=3, method="vmdav")
 
 
 def _orders() -> None:
@@ -85,17 +84,27 @@ def _series() -> None:
 
 # The longest first.
 WORK: list[Callable[[], None]] = [
-    *(_mdav, _fuzzy, _vmdav, _attacks, _series, _loss),
-    *(_swaps, _orders, _bounds, _alignment, _small_mdav),
+    *(_trees, _attacks, _fuzzy, _loss, _series, _small_blocks, _swaps),
+    *(_orders, _bounds, _alignment),
 ]
 
 
-def compile_share(number: int, processes: int, meeting: Path) -> None:
-    """Compile what falls to one of several processes, and wait for the others."""
+def compile_together(meeting: Path) -> None:
+    """Compile what no other process has begun, and wait until all is compiled."""
     with warnings.catch_warnings(action="ignore"), dask.config.set(scheduler="sync"):
-        for work in WORK[number::processes]:
-            work()
-    (meeting / f"compiled-{number}").touch()
+        for work in WORK:
+            if _is_first(meeting / f"begun{work.__name__}"):
+                work()
+                (meeting / f"compiled{work.__name__}").touch()
     deadline = time.monotonic() + 120
-    while len(list(meeting.glob("compiled-*"))) < processes and time.monotonic() < deadline:
+    while len(list(meeting.glob("compiled_*"))) < len(WORK) and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+def _is_first(path: Path) -> bool:
+    """Make a file, and tell whether no other process has made it."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -30,12 +30,19 @@ EIA_COLUMNS = [
 ]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let processes that run tests side by side keep groups of tests together."""
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "loadgroup"
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the last case of a test on a cluster; those before it are long tests.
 
     A case on a cluster takes seconds, and says little that the others and threads do not. The last
-    is long too, if the test says so: others take the same road.
+    is long too, if the test says so: others take the same road. All of them are run by one process,
+    so that one cluster is started.
     """
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -46,16 +53,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         all_long = cases[-1].get_closest_marker("long_on_cluster") is not None
         for item in cases if all_long else cases[:-1]:
             item.add_marker(pytest.mark.soak)
+        if config.pluginmanager.hasplugin("xdist"):
+            for item in cases:
+                item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Compile kernels once for all processes that run tests, before the first test."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is not None:
-        processes = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        meeting = tmp_path_factory.getbasetemp().parent
-        compiling.compile_share(int(worker.removeprefix("gw")), processes, meeting)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        compiling.compile_together(tmp_path_factory.getbasetemp().parent)
 
 
 @pytest.fixture(scope="session")

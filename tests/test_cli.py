@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import ssl
 import subprocess
 import sys
 import warnings
@@ -29,6 +30,7 @@ from sdc_dask import (
 )
 from sdc_dask import job as jobs
 from sdc_dask.aggregation import power, threshold
+from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.job import Job
 from sdc_dask.release import cluster
 
@@ -68,6 +70,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, threads: list[tuple]) -> list[Any]:
         return "done"
 
     monkeypatch.setattr(Job, "run", run)
+    monkeypatch.setattr(Job, "check", lambda *_, **__: None)
     return found
 
 
@@ -107,7 +110,7 @@ def protect(source: Path, target: Path, *options: str) -> int:
             Microaggregation(["a", "b"], 5, method="weighted_mean", weights=[0.25, 0.75]),
         ),
         (
-            "--columns a,b -k 5 --method twofold --measure power:2,threshold:0.5",
+            "--columns a,b -k 5 --method twofold --fuzzy-measure power:2,threshold:0.5",
             Microaggregation(["a", "b"], 5, method="twofold", measure=(power(2), threshold(0.5))),
         ),
         ("--masking rank_swap --columns a -p 2.5 --top 1", RankSwap(["a"], 2.5, top=1)),
@@ -124,7 +127,7 @@ def test_options_are_the_fields_of_a_spec(
     assert cli.main(["protect", "in", "out", *options.split(), "--drop", "p,q", "--drop", "r"]) == 0
     ((job, run),) = asked
     assert job == Job(Path("in"), Path("out"), spec, ["p", "q", "r"])
-    assert run == {"replace": False, "progress": None}
+    assert run == {"replace": False, "progress": None, "storage_options": None}
     assert capsys.readouterr() == ("done\n", "")
 
 
@@ -173,6 +176,14 @@ def test_what_a_job_file_says_is_not_said_twice(
 # What is wrong
 
 
+def test_a_missing_source_is_told_before_workers_start(
+    tmp_path: Path, threads: list[tuple], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert protect(tmp_path / "absent", tmp_path / "release", "-k", "5") == 1
+    assert "absent' does not exist" in capsys.readouterr().err
+    assert threads == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -197,6 +208,8 @@ def test_what_a_job_file_says_is_not_said_twice(
         ("protect a b --columns x -k 5 --scheduler h:1 --workers 2", "leave them out with --sch"),
         ("protect a b --columns x -k 5 --scheduler h:1 --memory-limit 1GiB", "leave them out with"),
         ("protect a b --columns x -k 5 --write-job j.toml --replace", "--replace is for a run"),
+        ("protect a b --columns x -k 5 --tls-cert c.pem", "--tls-cert is for an encrypted sch"),
+        ("protect a b --columns x -k 5 --scheduler tcp://h:1 --tls-key c.key", "tls://host:8786"),
         ("demo --rows 0", "x>=1"),
     ],
 )
@@ -257,6 +270,8 @@ def failing(monkeypatch: pytest.MonkeyPatch, threads: list[tuple]) -> Callable[.
 
     def fails(fail: Callable[[], object], *options: str) -> int:
         monkeypatch.setattr(jobs, "protect", lambda *_, **__: fail())
+        monkeypatch.setattr(Job, "check", lambda *_, **__: None)
+        monkeypatch.setattr(Job, "check", lambda *_, **__: None)
         return protect(Path("a"), Path("b"), "-k", "5", *options)
 
     return fails
@@ -283,7 +298,61 @@ def test_errors_of_the_system_are_named(
 ) -> None:
     assert failing(_fail_in_the_system) == 1
     complaint = capsys.readouterr().err
-    assert complaint == "sdc-dask: error: OSError: No space left on device: /data/release.\n"
+    assert complaint == (
+        "sdc-dask: error: OSError: No space left on device: /data/release: free space there, or "
+        "choose another disk: TARGET says where files are written, TMPDIR where temporary ones "
+        "are.\n"
+    )
+
+
+class KilledWorker(Exception):
+    """As Dask names it, with a text of its own."""
+
+
+class P2POutOfDiskError(OSError):
+    """As Dask names it."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KilledWorker(f"task-{SECRET}"), "KilledWorker: worker processes died again and again"),
+        (P2POutOfDiskError(f"{SECRET}"), "No space left on device in the temporary directory of a"),
+        (PermissionError(13, f"{SECRET}", "/data"), "Permission denied: /data: ask for the perm"),
+        (MemoryError(f"{SECRET}"), "MemoryError: give workers more memory (--memory-limit)"),
+        (OSError(f"{SECRET}"), "error: OSError. Its text may show data values"),
+        (ssl.SSLError(1, f"{SECRET}"), "the connection could not be encrypted"),
+    ],
+)
+def test_errors_of_others_say_what_to_do(
+    failing: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    words: str,
+) -> None:
+    def fail() -> None:
+        raise error
+
+    assert failing(fail) == 1
+    complaint = capsys.readouterr().err
+    assert words in complaint
+    assert str(SECRET) not in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_debug_shows_what_is_hidden_otherwise(
+    failing: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        try:
+            _fail_in_c()
+        except ValueError:
+            raise SdcRuntimeError("a task failed: ValueError.") from None
+
+    assert failing(fail) == 1
+    assert str(SECRET) not in capsys.readouterr().err
+    assert failing(fail, "--debug") == 1
+    assert str(SECRET) in capsys.readouterr().err
 
 
 # Help
@@ -319,23 +388,6 @@ def test_help_and_version_do_not_wait_for_imports(option: str, words: str) -> No
 # Where it runs
 
 
-@pytest.mark.parametrize(
-    ("address", "private"),
-    [
-        ("tcp://127.0.0.1:8786", True),
-        ("localhost:8786", True),
-        ("tcp://[::1]:8786", True),
-        ("tls://host:8786", True),
-        ("tcp://host:8786", False),
-        ("host:8786", False),
-        ("10.0.0.1:8786", False),
-        ("tcp://127.example.com:8786", False),
-    ],
-)
-def test_private_addresses(address: str, private: bool) -> None:
-    assert cli._is_private(address) is private
-
-
 def test_scheduler(
     survey: Path,
     tmp_path: Path,
@@ -347,11 +399,12 @@ def test_scheduler(
         address = client.scheduler.addr
         assert protect(survey, tmp_path / "release", *options, address, "--quiet") == 0
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(cli, "_is_private", lambda _address: False)
-        assert protect(survey, tmp_path / "other", *options, address, "--drop", "nobody") == 1
-        warning, complaint = capsys.readouterr().err.splitlines()
+        monkeypatch.setattr(cluster, "is_private", lambda _address: False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            assert protect(survey, tmp_path / "second", *options, address, "--quiet") == 0
+        (warning,) = capsys.readouterr().err.splitlines()
         assert warning.startswith("sdc-dask: warning: the data goes to tcp://127.0.0.1")
-        assert complaint.startswith("sdc-dask: error: drop names columns")
     assert pq.read_table(tmp_path / "release").num_rows == 2_000
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
         assert protect(survey, tmp_path / "other", *options, address) == 1

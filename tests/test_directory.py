@@ -11,7 +11,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask.release import directory as directory_module
-from sdc_dask.release.directory import check_paths, claimed, hidden, written_beside
+from sdc_dask.release.directory import check_directory, claimed, hidden, written_beside
 from sdc_dask.release.manifest import Manifest, ReleasedFile, file_digest
 
 SPEC = sdc_dask.Microaggregation(["x0", "x1"], k=3)
@@ -118,7 +118,7 @@ def test_what_is_replaced(source: Path) -> None:
 def test_a_target_that_changed_meanwhile_is_kept(source: Path) -> None:
     target = source.with_name("release")
     sdc_dask.protect(source, target, SPEC, keep="*")
-    check_paths(source, target, replace=True)
+    check_directory(target, replace=True)
     with (
         pytest.raises(FileExistsError, match="other entries"),
         written_beside(target, replace=True) as directory,
@@ -160,7 +160,7 @@ def left_behind(target: Path, what: str) -> Path:
 
 def test_what_dead_runs_left_is_removed_by_the_next(source: Path) -> None:
     target = source.with_name("release")
-    for what in ("partial", "wide"):
+    for what in ("partial", "work"):
         left_behind(target, what)
     others = [
         left_behind(source.with_name("other"), "partial"),

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from statsmodels.api import OLS, add_constant
-from statsmodels.tsa.api import Holt, SimpleExpSmoothing
 
 from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
 from sdc_dask.series import forecasts
@@ -107,8 +105,12 @@ def test_double_smoothing_is_its_recursion(alpha: float, beta: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
 
 
+# Importing statsmodels takes seconds; the recursion and the grid around these say the same.
+@pytest.mark.soak
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 0.0), (0.35, 0.8), (0.9, 0.25)])
 def test_smoothing_as_in_statsmodels(alpha: float, beta: float) -> None:
+    from statsmodels.tsa.api import Holt, SimpleExpSmoothing
+
     # They take the start as that before the first value, and smooth it with this value.
     for series in walks(6, 15):
         simple = SimpleExpSmoothing(
@@ -126,8 +128,11 @@ def test_smoothing_as_in_statsmodels(alpha: float, beta: float) -> None:
         np.testing.assert_allclose(found, double.forecast(3), rtol=0, atol=1e-9)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("model", ["simple_smoothing", "double_smoothing"])
 def test_errors_are_no_larger_than_those_of_statsmodels(model: str) -> None:
+    from statsmodels.tsa.api import Holt, SimpleExpSmoothing
+
     series = walks(24, 20, seed=1)
     theirs = []
     for row in series:
@@ -204,27 +209,28 @@ def test_equal_errors_leave_the_smallest_parameters() -> None:
     ("model", "options", "degree"),
     [("linear", {}, 1), ("polynomial", {}, 2), ("polynomial", {"degree": 5}, 5)],
 )
-def test_regression_on_time_as_in_statsmodels(
+def test_regression_on_time_has_the_least_squares(
     model: str, options: dict[str, int], degree: int
 ) -> None:
     length, steps = 17, 4
     time = np.arange(length + steps) / length
     powers = np.vander(time, degree + 1)
     for series in walks(8, length):
-        result = OLS(series, powers[:length]).fit()
-        expected = result.predict(powers[length:])
+        coefficients = np.linalg.lstsq(powers[:length], series)[0]
+        expected = powers[length:] @ coefficients
         found = forecast(series, model, steps, **options)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
-def test_regression_on_the_past_as_in_statsmodels(order: int) -> None:
+def test_regression_on_the_past_has_the_least_squares(order: int) -> None:
     for series in walks(8, 24):
         lags = np.column_stack([series[order - k : len(series) - k] for k in range(1, order + 1)])
-        result = OLS(series[order:], add_constant(lags)).fit()
+        design = np.column_stack([np.ones(len(lags)), lags])
+        coefficients = np.linalg.lstsq(design, series[order:])[0]
         values = series.tolist()
         for _ in range(4):
-            values.append(float(result.params @ [1.0, *values[: -order - 1 : -1]]))
+            values.append(float(coefficients @ [1.0, *values[: -order - 1 : -1]]))
         found = forecast(series, "multiple", 4, order=order)
         np.testing.assert_allclose(found, values[-4:], rtol=1e-9, atol=1e-9)
         if order == 2:

@@ -380,3 +380,31 @@ def test_a_source_that_is_still_read_is_not_overwritten(
         masked.to_parquet(source, overwrite=True)
     masked.to_parquet(tmp_path / "target", overwrite=True)
     assert len(dd.read_parquet(source)) == len(dd.read_parquet(tmp_path / "target")) == 500
+
+
+# Rounded centroids
+
+
+def test_rounded_centroids_do_not_tell_how_many_they_are_of(
+    smallest_class: Callable[..., int],
+) -> None:
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame({"a": rng.integers(0, 90, 400), "b": rng.normal(0, 300, 400)})
+    for method in ("mdav", "vmdav", "pcp"):
+        exact = frame.sdc.microaggregate(["a", "b"], 5, method=method)
+        for decimals in (-1, 0, 2):
+            masked = frame.sdc.microaggregate(["a", "b"], 5, method=method, decimals=decimals)
+            pd.testing.assert_frame_equal(masked, exact.round(decimals) + 0.0)
+            assert smallest_class(masked, ["a", "b"]) >= 5
+            lazy = dd.from_pandas(frame, npartitions=3)
+            again = lazy.sdc.microaggregate(["a", "b"], 5, method=method, decimals=decimals)
+            pd.testing.assert_frame_equal(again.compute(), masked)
+    large = pd.DataFrame({"a": rng.normal(size=20) * 1e306})
+    masked = large.sdc.microaggregate(["a"], 5, decimals=300)
+    pd.testing.assert_frame_equal(masked, large.sdc.microaggregate(["a"], 5))
+
+
+@pytest.mark.parametrize("decimals", [301, -301])
+def test_decimals_that_there_are_not(decimals: int) -> None:
+    with pytest.raises(ValueError, match="decimals must be at"):
+        sdc_dask.Microaggregation(["a"], 5, decimals=decimals)

@@ -19,6 +19,7 @@ import pytest
 import sdc_dask
 from sdc_dask import cli
 from sdc_dask.release import cluster, directory, signals
+from sdc_dask.release.summary import Summary
 
 OPTIONS = ["--columns", "income,age", "-k", "5", "--keep", "region,sex", "--drop", "*"]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
@@ -150,7 +151,7 @@ def test_what_fails_after_the_release_is_a_warning(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "report.json")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Summary, "write", full)
     monkeypatch.setattr(cluster, "local_cluster", fails_to_close)
     assert release("--json", str(tmp_path / "report.json")) == (0, True)
     first, second = capsys.readouterr().err.splitlines()

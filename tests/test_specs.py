@@ -62,6 +62,7 @@ EVERY: dict[str, Spec] = {
         by="g",
     ),
     "series in one block": SeriesMicroaggregation(XY, 3, blocking=None),
+    "rounded": Microaggregation(XY, 3, decimals=-1),
     "mic1d": Mic1D(XY, 20),
     "mic1d by": Mic1D(XY, 20, by=["g", "h"]),
     "fuzzy": FuzzyMicroaggregation(XY, 3, 1.5, 1.2),

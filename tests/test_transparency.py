@@ -209,6 +209,7 @@ SPECS = st.sampled_from(
         RankSwap(["a", "b"], p=100),
         Microaggregation([["a"], ["b"]], k=2, method="optimal"),
         Microaggregation([["a"], ["b"]], k=5, method="mdav", blocking=None),
+        Microaggregation([["a"], ["b"]], k=5, blocking=None, decimals=1),
         Microaggregation(["a", "b"], k=3),
         [Microaggregation(["a"], k=3, method="optimal"), RankSwap(["b"], p=10)],
         [Microaggregation(["a"], k=3, method="vmdav"), RankSwap(["b"], p=10)],

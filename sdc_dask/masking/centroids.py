@@ -71,6 +71,7 @@ class MaskByCentroids(BlockMask):
     k: int
     coordinates: Coordinates
     grouping: Grouping
+    decimals: int | None = None
 
     def mask(
         self,
@@ -87,7 +88,7 @@ class MaskByCentroids(BlockMask):
             block = self.grouping(values[begin:end], points[begin:end])
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
-        return centroids(values, labels, self.coordinates, self.k)
+        return centroids(values, labels, self.coordinates, self.k, self.decimals)
 
 
 def check_size(records: int, k: int) -> None:
@@ -97,7 +98,11 @@ def check_size(records: int, k: int) -> None:
 
 
 def centroids(
-    values: NDArray[np.float64], labels: NDArray[np.int64], coordinates: Coordinates, k: int
+    values: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    coordinates: Coordinates,
+    k: int,
+    decimals: int | None,
 ) -> NDArray[np.float64]:
     """Return the centroid of every record's group, computed in the order of the records.
 
@@ -110,12 +115,19 @@ def centroids(
         Tells how large the values are.
     k : int
         Groups have about so many records.
+    decimals : int or None
+        To which they are rounded, if they are.
     """
     # Sums of a group's values may overflow where single ones do not.
     room = np.where(coordinates.exponent > 900, 4 + (2 * k).bit_length(), 0)
     values = np.ldexp(values, -room) if room.any() else values
     replace_by_centroids(values, labels)
     values = np.ldexp(values, room) + 0.0 if room.any() else values
+    if decimals is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = np.round(values, decimals) + 0.0
+        # A number that is too large to be scaled has no such digits.
+        values = np.where(np.isfinite(rounded), rounded, values)
     # One bit pattern for all missing cells, whatever they were.
     values[np.isnan(values)] = np.nan
     return values

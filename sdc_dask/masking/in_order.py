@@ -42,6 +42,7 @@ class MaskInOrder(OrderMask):
     k: int
     coordinates: Coordinates
     order: Order
+    decimals: int | None = None
 
     def forward(
         self, piece: Piece, state: Ahead | None
@@ -94,7 +95,7 @@ class MaskInOrder(OrderMask):
             values = np.vstack([lead, piece.values[begin:end]])
             sizes = np.diff(np.append(begins, end - begin))
             labels = np.repeat(np.arange(len(begins)), sizes)
-            values = centroids(values, labels, self.coordinates, self.k)
+            values = centroids(values, labels, self.coordinates, self.k, self.decimals)
             masked[begin:end] = values[before:]
             state = Crossing(stratum, before, values[0].copy())
         return masked, state

@@ -12,6 +12,7 @@ from sdc_dask import arguments
 from sdc_dask.aggregation import Measure, power
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.masks import Mask
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.projections import (
     AGGREGATIONS,
@@ -92,6 +93,9 @@ class Microaggregation(Spec):
     missing : {"error", "separate"}, default "error"
         "error" names the columns with missing cells. "separate" groups records by their pattern
         of missing cells, which stay missing; each pattern needs k records.
+    decimals : int, optional
+        Round centroids to so many digits after the decimal point, or before it if negative. The
+        mean of integers tells by its fraction how many records it is of: with 0 it does not.
     gain : float, default 0.2
         Of "vmdav": a group takes one more record if that is closer to it than `gain` times its
         distance to the other records. 0 never does.
@@ -127,16 +131,25 @@ class Microaggregation(Spec):
     missing: str = option(
         "error", "error, or separate: records with the same missing cells form groups"
     )
+    decimals: int | None = option(None, "digits to which centroids are rounded")
     gain: float | None = option(None, "of vmdav: how readily a group takes more than k records")
     weights: Sequence[float] | None = option(None, "of weighted_mean: one for each column")
     measure: Measure | tuple[Measure, Measure] | None = option(
-        None, "of owa, choquet, sugeno, twofold: a quantifier power:X, sigmoid:X or threshold:X"
+        None,
+        "of owa, choquet, sugeno, twofold: a quantifier power:X, sigmoid:X or threshold:X",
+        flag="--fuzzy-measure",
     )
 
     def __post_init__(self) -> None:
         arguments.one_of(self.method, "method", METHODS)
         kept = blockwise.check_options(self, blockwise.blockings("auto"))
         kept["standardize"] = arguments.flag(self.standardize, "standardize")
+        if self.decimals is not None:
+            kept["decimals"] = arguments.whole_number(self.decimals, "decimals", -300)
+            if kept["decimals"] > 300:
+                raise SdcValueError(
+                    f"decimals must be at most 300, received {self.decimals}: leave it out."
+                )
         if self.blocks_by is None:
             arguments.no_block_size(kept["max_block"])
         kept |= _own_option(self, kept["columns"])
@@ -196,9 +209,8 @@ class Microaggregation(Spec):
             if self.blocks_by is None:
                 items = Records(columns, projection, scanned.expected(columns))
                 order = plan_order(frame, items, strata, scanned.rows)
-                return Step(
-                    order, MaskInOrder(self.k, coordinates, order), sums=scanned.sums(columns)
-                )
+                mask: Mask = MaskInOrder(self.k, coordinates, order, self.decimals)
+                return Step(order, mask, sums=scanned.sums(columns))
             grouping = Ordered(self.k, projection)
         elif self.method == "vmdav":
             assert self.gain is not None
@@ -210,7 +222,7 @@ class Microaggregation(Spec):
         placement = blockwise.place_in_blocks(
             frame, self, scanned, strata, columns, coordinates, self.blocks_by, largest
         )
-        mask = MaskByCentroids(k, coordinates, grouping)
+        mask = MaskByCentroids(k, coordinates, grouping, self.decimals)
         return Step(placement, mask, sums=scanned.sums(columns))
 
     def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:

@@ -30,14 +30,17 @@ _FAMILIES = {
 }
 
 
-def option(default: Any, text: str) -> Any:
-    """Return a field of a spec that may be left out, with what the command line says of it."""
-    return field(default=default, metadata={"help": text})
+def option(default: Any, text: str, flag: str | None = None) -> Any:
+    """Return a field of a spec that may be left out, with what the command line says of it.
+
+    Its flag there is its name, unless that says something else on a command line.
+    """
+    return field(default=default, metadata={"help": text, "flag": flag})
 
 
 def needed(text: str) -> Any:
     """Return a field of a spec that must be given, with what the command line says of it."""
-    return field(metadata={"help": text})
+    return field(metadata={"help": text, "flag": None})
 
 
 class Spec(ABC):

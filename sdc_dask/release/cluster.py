@@ -1,17 +1,58 @@
-"""A cluster of this machine's own processes, closed to others and gone without a trace."""
+"""Where the work runs: processes of this machine, closed to others, or a cluster that is there."""
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
+import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import dask
-from distributed import Client, LocalCluster
+from dask.utils import format_bytes
+from distributed import Client, LocalCluster, Security, default_client
 
+from sdc_dask import messages
+from sdc_dask.engine.frames import on_cluster
+from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release import signals
+from sdc_dask.release.leftovers import locked_directory, remove_dead
+from sdc_dask.release.watch import waited
+
+_SCRATCH = "sdc-dask-"
+_SETTINGS = {
+    # What workers do not manage must be small: a shuffle waits rather than buffers.
+    "distributed.p2p.comm.buffer": "64 MiB",
+    # A worker that froze is given up after one minute to two. Kernels release the lock of the
+    # interpreter, so that one that computes is heard of all the time; importing takes longest.
+    "distributed.scheduler.worker-ttl": "60s",
+    # Every task that waits at a worker that dies counts as failed once.
+    "distributed.scheduler.allowed-failures": 5,
+    "distributed.comm.retry.count": 3,
+    # Pages show exceptions of tasks, which may show values.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+# Memory of arrays goes back to the system when they are gone, instead of waiting for the next ones
+# in pools of Arrow and of every thread: Dask would pause a worker that does not need it.
+_MEMORY_GOES_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": 2**20,
+    "MALLOC_ARENA_MAX": 2,
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+# Memory of a worker as it was measured: the process with all that it imports and compiles; for
+# each thread what is routed to it, which is bounded, and copies of a piece.
+_PROCESS = 340 * 2**20
+_ROUTED, _ROUTED_TIMES = 80 * 2**20, 20
+_PIECE_TIMES = 4
+_told_open: WeakSet[Client] = WeakSet()
 
 
 @contextlib.contextmanager
@@ -30,21 +71,17 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     distributed.Client
     """
     environment = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    temporary = Path(tempfile.gettempdir())
+    remove_dead(temporary, _SCRATCH + "[0-9a-f]" * 32)
     with (
-        # Shuffles and spilling write original values: into a directory of this run's own, mode
-        # 0700.
-        tempfile.TemporaryDirectory(prefix="sdc-dask-", ignore_cleanup_errors=True) as scratch,
+        # Shuffles and spilling write original values: into a directory of this run's own.
+        locked_directory(temporary / f"{_SCRATCH}{uuid.uuid4().hex}") as scratch,
         dask.config.set(
             {
-                "temporary-directory": scratch,
+                **_SETTINGS,
+                "temporary-directory": str(scratch),
                 "scheduler": None,
-                # What workers do not manage must be small: memory of arrays goes back to the
-                # system when they are gone, and a shuffle waits rather than buffers.
-                "distributed.nanny.pre-spawn-environ": {
-                    **environment,
-                    "MALLOC_MMAP_THRESHOLD_": 2**20,
-                },
-                "distributed.p2p.comm.buffer": "64 MiB",
+                "distributed.nanny.pre-spawn-environ": {**environment, **_MEMORY_GOES_BACK},
             }
         ),
         contextlib.ExitStack() as stack,
@@ -57,10 +94,239 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
                 memory_limit=memory_limit,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                local_directory=scratch,
+                local_directory=str(scratch),
                 # A log of a failed task shows its exception, which may show values.
                 silence_logs=logging.CRITICAL,
                 scheduler_kwargs={"dashboard": False},
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
         yield client
+
+
+# What a cluster must have
+
+
+def check_memory(largest_piece: int) -> None:
+    """Raise SdcValueError if workers of the current client have too little memory for a source.
+
+    They would be paused as soon as they have begun, since what they need at least is above the
+    share of their limit up to which Dask lets them work. Without a cluster, or a limit, there is
+    nothing to check.
+
+    Parameters
+    ----------
+    largest_piece : int
+        Bytes of the largest piece of the source, uncompressed.
+    """
+    if not on_cluster():
+        return
+    client = default_client()
+    workers = waited(client, client.scheduler.identity(n_workers=-1))["workers"]
+    for address, each in workers.items():
+        needed = needed_memory(largest_piece, each["nthreads"])
+        if each["memory_limit"] and each["memory_limit"] < needed:
+            raise SdcValueError(
+                f"the worker at {address} has a memory limit of "
+                f"{format_bytes(each['memory_limit'])}, and needs {needed // 2**20} MiB for this "
+                f"source, whose largest row group or piece has {format_bytes(largest_piece)}: give "
+                f"each worker more memory (--memory-limit {needed // 2**20}MiB) and start fewer, "
+                "or write the source with smaller row groups."
+            )
+
+
+def needed_memory(largest_piece: int, threads: int = 1) -> int:
+    """Return the memory limit in bytes that a worker needs at least for a source.
+
+    Examples
+    --------
+    >>> needed_memory(250_000) // 2**20, needed_memory(32_000_000) // 2**20
+    (448, 704)
+    """
+    each = min(_ROUTED, _ROUTED_TIMES * largest_piece) + _PIECE_TIMES * largest_piece
+    paused = dask.config.get("distributed.worker.memory.pause") or 1.0
+    step = 64 * 2**20 // 4
+    return -int(-(_PROCESS + threads * each) / paused // step) * step
+
+
+# A cluster that is there
+
+
+def connected(
+    address: str,
+    *,
+    ca_file: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+) -> Client:
+    """Connect to a scheduler, with certificates if they are given, else as Dask is configured.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``"tls://host:8786"``.
+    ca_file : path, optional
+        Certificates of the authorities that are trusted.
+    cert, key : path, optional
+        Certificate of this client, and its key, if that is in another file.
+
+    Raises
+    ------
+    SdcRuntimeError
+        If no scheduler can be reached, with the reason.
+    """
+    security = None
+    if any(file is not None for file in (ca_file, cert, key)):
+        security = _security(address, ca_file, cert, key)
+    try:
+        return Client(address, security=security)
+    except Exception as error:
+        raise SdcRuntimeError(
+            f"no scheduler could be reached at {address!r} ({_why(address, error)}): check the "
+            "address, such as tcp://host:8786, and that the scheduler runs; if it is encrypted "
+            "(tls://), that both sides have certificates of one authority."
+        ) from None
+
+
+def _why(address: str, error: Exception) -> str:
+    if isinstance(error, TypeError) and address.startswith("tls://"):
+        return "no certificates are given, or configured for Dask"
+    return messages.reason(error) or messages.reason_at(address) or type(error).__name__
+
+
+def _security(address: str, ca_file: Any, cert: Any, key: Any) -> Security:
+    """Return how connections are encrypted, once the files are looked at."""
+    if not address.startswith("tls://"):
+        raise SdcValueError(
+            f"certificates are for an encrypted connection, received the address {address!r}: use "
+            "tls://host:port, or leave them out."
+        )
+    if ca_file is None or cert is None:
+        raise SdcValueError(
+            "an encrypted connection needs the certificate of the authority and that of the "
+            "client, and its key if that is in another file: give the one that is missing."
+        )
+    files = [str(file) for file in (ca_file, cert, key) if file is not None]
+    missing = [file for file in files if not os.path.isfile(file)]
+    if missing:
+        raise SdcFileNotFoundError(
+            f"the certificate or key {missing[0]!r} does not exist, or is no file."
+        )
+    security = Security(
+        tls_ca_file=str(ca_file),
+        tls_client_cert=str(cert),
+        tls_client_key=None if key is None else str(key),
+        require_encryption=True,
+    )
+    try:
+        security.get_connection_args("client")  # which reads them
+    except (OSError, ValueError) as error:
+        raise SdcValueError(
+            f"the certificates {', '.join(map(repr, files))} cannot be used "
+            f"({messages.reason(error) or type(error).__name__}): they must be PEM files, and the "
+            "key must be that of the certificate."
+        ) from None
+    return security
+
+
+def warn_if_open(client: Client) -> None:
+    """Warn, once for each client, if data goes to its scheduler without encryption.
+
+    Examples
+    --------
+    >>> with Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as client:
+    ...     warn_if_open(client)  # within this process
+    """
+    address = client.scheduler.address
+    if client in _told_open or is_private(address):
+        return
+    _told_open.add(client)
+    warn(
+        f"the data goes to {address} without encryption, and whoever reaches that scheduler can "
+        "read it and run code on the workers. Use a tls:// address."
+    )
+
+
+def is_private(address: str) -> bool:
+    """Whether an address is encrypted, or does not leave this machine.
+
+    Examples
+    --------
+    >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://host:8786"), is_private("host:8786")
+    (True, True, False)
+    """
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme in ("tls", "inproc") or parts.hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return False
+
+
+def check_visible(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Raise SdcRuntimeError unless every worker sees the same files as this process.
+
+    Without a cluster there is nothing to check.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Of files and directories that exist. A worker must see the size of a file, and in a
+        directory a file that is put there for a moment, or the names that are there if this
+        process cannot write to it.
+    """
+    if not on_cluster():
+        return
+    client = default_client()
+    with contextlib.ExitStack() as stack:
+        marks = [stack.enter_context(_marked(os.path.abspath(path))) for path in paths]
+        asked = client.run(_unseen, marks, on_error="return", asynchronous=True)
+        found = waited(client, asked)
+    for worker, unseen in found.items():
+        if isinstance(unseen, BaseException):
+            raise SdcRuntimeError(
+                f"the worker at {worker} cannot do the work: {messages.one_line(unseen)}"
+            ) from None
+        if unseen is not None:
+            raise SdcRuntimeError(
+                f"the worker at {worker} does not see {unseen!r} as this process does: use a path "
+                "on a disk that all machines share under one name, with the same permissions, or "
+                "an object store."
+            )
+
+
+Mark = tuple[str, list[str], int | None]  # a path, names that are in it, its size if it is a file
+
+
+@contextlib.contextmanager
+def _marked(path: str) -> Iterator[Mark]:
+    """Give what tells a file or directory from one of the same name on another machine."""
+    if not os.path.isdir(path):
+        yield path, [], os.stat(path).st_size
+        return
+    # Dask and others pass over names with a dot.
+    token = f".{uuid.uuid4().hex}.visible"
+    try:
+        os.close(os.open(os.path.join(path, token), os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        with os.scandir(path) as entries:
+            names = [entry.name for entry in itertools.islice(entries, 100)]
+        yield path, names, None
+        return
+    try:
+        yield path, [token], None
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(path, token))
+
+
+def _unseen(marks: Sequence[Mark]) -> str | None:
+    """Return the first path that this process does not see as another one does."""
+    for path, names, size in marks:
+        try:
+            seen = os.path.isdir(path) if size is None else os.stat(path).st_size == size
+        except OSError:
+            seen = False
+        if not seen or not all(os.path.lexists(os.path.join(path, name)) for name in names):
+            return path
+    return None

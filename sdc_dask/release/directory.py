@@ -17,17 +17,8 @@ from sdc_dask.release.manifest import NAME, Manifest
 from sdc_dask.release.signals import publishing
 
 
-def check_paths(source: Path, target: Path, replace: bool) -> None:
+def check_directory(target: Path, replace: bool) -> None:
     """Raise an error unless a target can be made beside what is there."""
-    inner, outer = target.resolve(), source.resolve()
-    if inner == outer or outer in inner.parents:
-        raise SdcValueError(
-            f"target {str(target)!r} is the source or lies inside it: choose another directory."
-        )
-    if inner in outer.parents:
-        raise SdcValueError(
-            f"source {str(source)!r} lies inside the target: choose another target directory."
-        )
     if os.path.lexists(target):
         if not replace:
             raise SdcFileExistsError(
@@ -90,7 +81,7 @@ def claimed(target: Path) -> Iterator[None]:
 
 def _clean_up(target: Path) -> None:
     """Remove what runs that died have left beside a target."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{32}}\.(partial|wide|old)")
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{32}}\.(partial|work|old)")
     for path in sorted(target.parent.iterdir()):
         found = pattern.fullmatch(path.name)
         if not found or path.is_symlink() or not path.is_dir():

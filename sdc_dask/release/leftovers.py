@@ -73,8 +73,8 @@ def remove_dead(parent: Path, pattern: str) -> int:
     parent : Path
         The directory that they are in.
     pattern : str
-        Of their names, such as ``"sdc-dask-*"``; a name that is part of it goes through
-        :func:`glob.escape`.
+        Of their names: one that fits nothing else that a user may have there, such as a prefix
+        and ``"[0-9a-f]" * 32``. A name that is part of it goes through :func:`glob.escape`.
 
     Returns
     -------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ import pyarrow.parquet as pq
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Calls, map_partitions
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.release.directory import hidden
-from sdc_dask.release.leftovers import remove
 from sdc_dask.release.progress import compute
-from sdc_dask.release.source import open_source
+from sdc_dask.release.source import Source
 from sdc_dask.series.layouts import to_wide
 
 
@@ -85,36 +82,25 @@ class Long:
         return cls(**values)
 
 
-@contextlib.contextmanager
-def made_wide(source: Path, target: Path, long: Long, show: bool) -> Iterator[Path]:
-    """Write the wide layout of a source into a hidden directory beside the target, for a while.
-
-    It holds original values: nobody else can read it, and it is removed whatever happens.
-    """
-    opened = open_source(source)
-    everything = opened.schema.empty_table().to_pandas()
+def write_wide(source: Source, directory: Path, long: Long, show: bool) -> None:
+    """Write the wide layout of a source into a directory. It holds original values."""
+    everything = source.schema.empty_table().to_pandas()
     values = [
         field.name
-        for field in opened.schema
+        for field in source.schema
         if (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
-        and field.name not in (long.id, long.time, *opened.unnamed_index)
+        and field.name not in (long.id, long.time, *source.unnamed_index)
     ]
     values = values if long.values is None else list(long.values)
     arguments.existing(everything, [long.id, long.time, *values], "long", "the source")
-    frame = opened.frame(values, [long.id, long.time])
-    directory = hidden(target, "wide")
-    directory.mkdir(mode=0o700)
-    try:
-        wide = to_wide(frame, long.id, long.time, values, long.length)
-        call = Calls.of(wide)
-        files = map_partitions([wide], _write, str(directory))
-        rows = compute(call(sum, files), show)
-        opened.check_unchanged()
-        if not rows:
-            raise SdcValueError("the source has no records: there is nothing to mask.")
-        yield directory
-    finally:
-        remove(directory)
+    frame = source.frame(values, [long.id, long.time])
+    wide = to_wide(frame, long.id, long.time, values, long.length)
+    call = Calls.of(wide)
+    files = map_partitions([wide], _write, str(directory))
+    rows = compute(call(sum, files), show)
+    source.check_unchanged()
+    if not rows:
+        raise SdcValueError("the source has no records: there is nothing to mask.")
 
 
 def _write(part: pd.DataFrame, number: int, directory: str) -> int:

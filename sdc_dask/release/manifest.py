@@ -95,12 +95,15 @@ class Manifest:
             {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         )
 
+    def text(self) -> str:
+        """Return it as JSON, with a checksum of itself."""
+        values = {"format": FORMAT, **asdict(self)}
+        return json.dumps(values | {"sha256": _digest(values)}, indent=1, ensure_ascii=False) + "\n"
+
     def write(self, directory: Path) -> None:
         """Write it into a directory, so that it lasts."""
-        values = {"format": FORMAT, **asdict(self)}
-        text = json.dumps(values | {"sha256": _digest(values)}, indent=1, ensure_ascii=False)
         with (directory / NAME).open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(self.text())
             file.flush()
             os.fsync(file.fileno())
 
@@ -109,31 +112,33 @@ class Manifest:
         """Read the manifest of a release; raise an error if there is none, or not a whole one."""
         path = directory / NAME
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            return cls.parse(path.read_bytes(), str(path))
         except FileNotFoundError:
-            raise SdcFileNotFoundError(
-                f"{str(directory)!r} has no {NAME}: it is no release of sdc_dask, or not a "
-                "complete one."
-            ) from None
-        except (OSError, ValueError) as error:
-            raise SdcValueError(
-                f"{str(path)!r} cannot be read ({type(error).__name__}): it is truncated or of "
-                "another kind."
-            ) from None
-        return cls._from(values, path)
+            raise no_manifest(str(directory)) from None
+        except OSError as error:
+            raise _unreadable(str(path), error) from None
 
     @classmethod
-    def _from(cls, values: Any, path: Path) -> Manifest:
+    def parse(cls, text: str | bytes, where: str) -> Manifest:
+        """Make a manifest from what :meth:`text` returned; raise an error unless it is whole."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise _unreadable(where, error) from None
+        return cls._from(values, where)
+
+    @classmethod
+    def _from(cls, values: Any, where: str) -> Manifest:
         number = values.get("format") if isinstance(values, dict) else None
         if isinstance(number, int) and number > FORMAT:
             raise SdcValueError(
-                f"{str(path)!r} has format {number}, and this version of sdc_dask reads up to "
+                f"{where!r} has format {number}, and this version of sdc_dask reads up to "
                 f"{FORMAT}: upgrade it."
             )
         digest = values.pop("sha256", None) if isinstance(values, dict) else None
         if number != FORMAT or digest != _digest(values):
             raise SdcValueError(
-                f"{str(path)!r} was changed after it was written, or is of another kind: its "
+                f"{where!r} was changed after it was written, or is of another kind: its "
                 "checksum does not fit."
             )
         return cls(
@@ -148,6 +153,19 @@ class Manifest:
             values["written"],
             values["versions"],
         )
+
+
+def no_manifest(directory: str) -> SdcFileNotFoundError:
+    """Return the error of a directory without a manifest."""
+    return SdcFileNotFoundError(
+        f"{directory!r} has no {NAME}: it is no release of sdc_dask, or not a complete one."
+    )
+
+
+def _unreadable(where: str, error: Exception) -> SdcValueError:
+    return SdcValueError(
+        f"{where!r} cannot be read ({type(error).__name__}): it is truncated or of another kind."
+    )
 
 
 def types_of(schema: pa.Schema) -> dict[str, str]:

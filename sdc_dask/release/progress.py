@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-import dask
 from dask.delayed import Delayed
 from dask.diagnostics import ProgressBar
-from distributed import default_client, progress
+from distributed import Client, Future
+from distributed.diagnostics.progressbar import TextProgressBar
 
 from sdc_dask.engine.frames import on_cluster
+from sdc_dask.release import watch
+
+_LAST_LOOK = 1.0  # seconds in which a bar comes to its end
 
 
 def say(text: str, show: bool) -> None:
@@ -21,15 +26,27 @@ def say(text: str, show: bool) -> None:
 
 
 def compute(task: Delayed, show: bool) -> Any:
-    """Compute a task, with a bar of the tasks that are done if it shall be shown."""
+    """Compute a task, with a bar of the tasks that are done if it shall be shown.
+
+    The cluster is watched, as :func:`sdc_dask.release.watch.compute` does.
+    """
     if not show:
-        return dask.compute(task)[0]
-    # Standard output is for results.
-    with contextlib.redirect_stdout(sys.stderr):
-        if on_cluster():
-            future = default_client().compute(task)
-            progress(future, notebook=False)
+        return watch.compute(task)
+    if on_cluster():
+        return watch.compute(task, show=True, beside=_bar)
+    with ProgressBar(out=sys.stderr):
+        return watch.compute(task)
+
+
+@contextlib.contextmanager
+def _bar(client: Client, futures: list[Future]) -> Iterator[None]:
+    """Show a bar on standard error, which waits for nobody."""
+    with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+        bar = TextProgressBar(futures, loop=client.loop, start=False)
+        drawn = watch.begun(client, bar.listen())
+        try:
+            yield
+            concurrent.futures.wait([drawn], _LAST_LOOK)
+        finally:
+            drawn.cancel()
             print()
-            return future.result()
-        with ProgressBar(out=sys.stderr):
-            return dask.compute(task)[0]

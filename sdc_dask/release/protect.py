@@ -7,10 +7,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +25,20 @@ from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
-from sdc_dask.release.directory import check_paths, claimed, written_beside
 from sdc_dask.release.files import Files, number_of_files, write_files
 from sdc_dask.release.layout import Layout
-from sdc_dask.release.long import Long, made_wide
+from sdc_dask.release.listing import asked_places
+from sdc_dask.release.long import Long, write_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
+from sdc_dask.release.places import Place
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary
+from sdc_dask.release.target import check_target, output, working_directory, working_parent
+from sdc_dask.release.watch import watched
+from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes
@@ -43,7 +48,7 @@ ORDERS = ("random", "source")
 
 
 def protect(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     specs: Spec | Sequence[Spec],
     *,
@@ -53,6 +58,9 @@ def protect(
     count: Sequence[Sequence[str]] | None = None,
     order: str = "random",
     measure: bool = False,
+    cast: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     replace: bool = False,
     random_state: int | None = None,
     progress: bool | None = None,
@@ -69,10 +77,15 @@ def protect(
 
     Parameters
     ----------
-    source : path
-        A parquet file, or a directory of parquet files with one schema.
-    target : path
-        The directory to make.
+    source : path, URL, or list of them
+        Parquet files, directories of them, or patterns such as ``"data/2024-*.parquet"``. What
+        fsspec knows is a URL, such as ``s3://``, ``gs://``, ``abfs://`` or ``memory://``.
+        Directories that are named like ``region=north`` give a column. Files may differ in the
+        order of columns, in the width of numbers, and in columns that some have not: they are
+        read as one then, and a warning says how.
+    target : path or URL
+        The directory, or prefix of a store, to make. In a store, where nothing can be renamed, a
+        release is there when its manifest is.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
@@ -103,6 +116,14 @@ def protect(
         Whether loss and risk are measured, between rows of the source and the same rows as they are
         released, while it is known which are the same: see ``measured`` of the result. That takes
         some passes over both; records to be linked are a random sample.
+    cast : dict, optional
+        Types by column of the source, as Arrow names them, such as ``{"price": "float64"}``: for
+        what cannot be masked as it is, like decimals. A value that would change is an error.
+    storage_options : dict, optional
+        Of URLs, for fsspec. By default, stores are reached as the environment says.
+    scratch : path, optional
+        A directory that all workers reach, in which masked values wait: by default beside the
+        target, or, for one in a store, where this machine has its temporary files.
     replace : bool, default False
         Whether a target that exists is replaced, once the new one is checked. Only a release
         is: a directory with a manifest, and no other files than those in it.
@@ -136,32 +157,35 @@ def protect(
     >>> summary.rows, summary.anonymity[0].k_min >= 5, [each.checked for each in summary.masked]
     (2000, True, ['k', 'values'])
     """
-    source, target = Path(source), Path(target)
     arguments.flag(replace, "replace")
     arguments.flag(measure, "measure")
     arguments.one_of(order, "order", ORDERS)
     show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
+    if long is not None and not isinstance(long, Long):
+        raise SdcTypeError(
+            f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
+        )
     listed = spec_list(specs)
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
-    check_paths(source, target, replace)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(claimed(target))
-        check_paths(source, target, replace)  # again: a release may have got its name back
+    sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
+    check_workers(opened, working_parent(goal, scratch))
+    if opened.unified:
+        warn(f"files of the source differ, and are read as one: {'; '.join(opened.unified)}.")
+    with (
+        watched(show=show),
+        working_directory(goal, scratch) as work,
+    ):
+        check_target(sources, goal, replace)  # again: a release may have got its name back
         if long is not None:
-            if not isinstance(long, Long):
-                raise SdcTypeError(
-                    f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
-                )
-            _check_files(open_source(source), target)
             say("Making the source wide", show)
-            source = stack.enter_context(made_wide(source, target, long, show))
-        opened = open_source(source)
-        _check_files(opened, target)
+            (work / "wide").mkdir(mode=0o700)
+            write_wide(opened, work / "wide", long, show)
+            opened = open_source(work / "wide")
         dropped = dropped_columns(opened, listed, keep, drop)
         layout = Layout.of(opened.schema, listed, dropped)
         layout = replace_fields(layout, known=counted_sets(layout.schema, count))
-        run = _Run(opened, target, listed, layout, dropped, order, measure, show)
+        run = _Run(opened, goal, work, listed, layout, dropped, order, measure, show)
         summary = run.protect(replace, random_state)
     if summary.unique:
         named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
@@ -178,7 +202,8 @@ class _Run:
     """What is asked for, checked, and the stages in which it is done."""
 
     source: Source
-    target: Path
+    target: Place
+    work: Path
     specs: list[Spec]
     layout: Layout
     dropped: tuple[str, ...]
@@ -195,9 +220,9 @@ class _Run:
         steps = [step for each in planned for step in each.steps]
         sums = {str(name): sums for step in steps for name, sums in step.sums.items()}
         layout = replace_fields(self.layout, summed=tuple(sums))
-        with written_beside(self.target, replace) as directory:
-            waiting = ["keys", "rows", *map(str, range(len(steps)))]
-            with _spools(directory, waiting) as (keys, rows, *folders):
+        waiting = ["keys", "rows", *map(str, range(len(steps)))]
+        with output(self.target, replace, self.work) as out:
+            with _spools(self.work, waiting) as (keys, rows, *folders):
                 with self._stage("mask", "Masking"):
                     masked = compute(_masked(spool(frame, planned, folders)), self.show)
                 measured: tuple[Result, ...] = ()
@@ -205,7 +230,12 @@ class _Run:
                     with self._stage("measure", "Measuring loss and risk"):
                         measured = measures(frame, self._masked_frame(masked), self.specs, layout)
                 with self._stage("write", "Writing and checking files"):
-                    folder = Folder(str(directory), KeyFolder.of(keys, self.source.rows))
+                    folder = Folder(
+                        str(out.directory),
+                        out.stem,
+                        KeyFolder.of(keys, self.source.rows),
+                        out.staging,
+                    )
                     shuffle = (
                         Shuffle.into(rows, number_of_files(self.source))
                         if self.order == "random"
@@ -213,11 +243,11 @@ class _Run:
                     )
                     task = write_files(self.source, layout, masked, folder, shuffle)
                     written = compute(task, self.show)
-            with self._stage("verify", ""):
+            with self._stage("release", ""):
                 written = replace_fields(written, values=written.values | sums)
                 summary = self._summary(planned, written, measured)
-                _verify(directory, self.source, written, summary)
-                _manifest(written.files, layout, self.specs, summary).write(directory)
+                _verify(self.source, written, summary)
+                out.publish(_manifest(written.files, layout, self.specs, summary))
         return summary
 
     @contextlib.contextmanager
@@ -254,7 +284,7 @@ class _Run:
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
         return Summary(
-            target=str(self.target),
+            target=self.target.url,
             rows=rows,
             files=len(written.files),
             size=sum(file.size for file in written.files),
@@ -271,10 +301,39 @@ class _Run:
         )
 
 
-def _check_files(source: Source, target: Path) -> None:
+def opened_source(
+    source: Any,
+    target: Any,
+    cast: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    replace: bool = False,
+) -> tuple[list[Place], Place, Source]:
+    """Return where to read and to write, and the source; raise an error if either cannot be.
+
+    Options are for what is not of this machine.
+    """
+    given = [*(source if isinstance(source, (list, tuple)) else [source]), target]
+    options = [None if Place.of(each).is_local else storage_options for each in given]
+    if storage_options and not any(options):
+        raise SdcValueError(
+            "storage_options are for URLs such as 's3://bucket/name', and there is none: leave "
+            "them out."
+        )
+    *places, goal = [Place.of(*each) for each in zip(given, options, strict=True)]
+    sources = asked_places(places)
+    check_target(sources, goal, replace)
+    opened = open_source(sources, cast=cast)
+    _check_files(opened, goal)
+    return sources, goal, opened
+
+
+def _check_files(source: Source, target: Place) -> None:
     """Raise ValueError if a file of the source is a link to one in the target."""
+    goal = Path(target.path).resolve()
     inside = [
-        file.path for file in source.files if target.resolve() in Path(file.path).resolve().parents
+        file.path
+        for file in source.files
+        if target.is_local and goal in Path(file.path).resolve().parents
     ]
     if inside:
         raise SdcValueError(
@@ -306,14 +365,9 @@ def _together(steps: list[Step], spools: list[Spool], checksums: list[list[np.ui
     return Masked(tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
 
 
-def _verify(directory: Path, source: Source, written: Files, summary: Summary) -> None:
+def _verify(source: Source, written: Files, summary: Summary) -> None:
     """Raise RuntimeError unless all rows are there and every promise is kept on the files."""
     files, moved = written.files, written.moved
-    for unfinished in directory.glob(".*"):
-        unfinished.unlink()  # by a worker that was lost
-    found = {path.name: path.stat().st_size for path in directory.iterdir()}
-    if found != {file.name: file.size for file in files}:
-        raise SdcRuntimeError("files in the output are not those that were written and checked.")
     source.check_unchanged()
     rows = sum(file.rows for file in files)
     if rows != source.rows:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from sdc_dask.engine.frames import Calls
 from sdc_dask.errors import SdcFileNotFoundError, SdcValueError
-from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, file_digest, types_of
+from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, types_of
+from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
+from sdc_dask.release.places import Place
 from sdc_dask.release.source import open_source
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
@@ -42,15 +45,19 @@ class Verification(Result):
         return "\n".join(lines)
 
 
-def verify(target: str | os.PathLike[str]) -> Verification:
+def verify(
+    target: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Verification:
     """Check a release against its manifest, and count k again, by the files alone.
 
     The work runs where Dask runs it, as that of :func:`sdc_dask.protect`.
 
     Parameters
     ----------
-    target : path
-        A directory that :func:`sdc_dask.protect` made, or a copy of one.
+    target : path or URL
+        A directory or prefix that :func:`sdc_dask.protect` made, or a copy of one.
+    storage_options : dict, optional
+        Of a URL, for fsspec.
 
     Returns
     -------
@@ -78,65 +85,82 @@ def verify(target: str | os.PathLike[str]) -> Verification:
     >>> sdc_dask.verify(folder / "release").ok
     True
     """
-    directory = Path(target)
-    if not directory.is_dir():
-        raise SdcFileNotFoundError(f"{str(directory)!r} is no directory: name a release.")
-    manifest = Manifest.read(directory)
+    place = Place.of(target, storage_options)
+    manifest = release_manifest(place)
+    found = _entries(place)
     checked: list[str] = []
-    failed = list(_strangers(directory, manifest))
-    there = [file for file in manifest.files if (directory / file.name).is_file()]
+    failed = list(_strangers(found, manifest))
+    there = [file for file in manifest.files if found.get(file.name)]
     if not failed:
         checked.append(f"the {len(there):,} files of the manifest are there, and no others")
-    changed = _changed(directory, there)
+    changed = _changed(place, there)
     failed += changed
     if not changed and there:
         checked.append("sizes and SHA-256 of files")
-    shapes = [] if changed else list(_shapes(directory, manifest, there))
+    shapes = [] if changed else list(_shapes(place, manifest, there))
     failed += shapes
     if not failed:
         checked.append("rows and schema")
-        for text, kept in _promises(directory, manifest):
+        for text, kept in _promises(place, manifest):
             (checked if kept else failed).append(text)
     return Verification(
-        str(directory), manifest.rows, len(manifest.files), tuple(checked), tuple(failed)
+        place.url, manifest.rows, len(manifest.files), tuple(checked), tuple(failed)
     )
 
 
-def _strangers(directory: Path, manifest: Manifest) -> Iterator[str]:
+def release_manifest(target: Place) -> Manifest:
+    """Read the manifest of a release; raise an error if there is none, or not a whole one."""
+    if not target.is_local:
+        return manifest_of(target)
+    if not os.path.isdir(target.path):
+        raise SdcFileNotFoundError(f"{target.url!r} is no directory: name a release.")
+    return Manifest.read(Path(target.path))
+
+
+def _entries(target: Place) -> dict[str, bool]:
+    """Return what is there besides the manifest, and whether it is a file."""
+    if not target.is_local:
+        return {name: True for name in objects_of(target) if name != NAME}
+    paths = Path(target.path).iterdir()
+    return {
+        path.name: path.is_file() and not path.is_symlink() for path in paths if path.name != NAME
+    }
+
+
+def _strangers(found: Mapping[str, bool], manifest: Manifest) -> Iterator[str]:
     """Say which files are missing, and how many there are that do not belong there."""
     known = {file.name for file in manifest.files}
-    found = {entry.name for entry in directory.iterdir()} - {NAME}
-    for name in sorted(known - found):
+    for name in sorted(known - set(found)):
         yield f"file {name!r} is missing"
-    others = found - known
+    others = set(found) - known
     if others:
         yield f"{len(others)} entries are not in the manifest, such as {min(others)!r}"
-    linked = [name for name in sorted(known & found) if (directory / name).is_symlink()]
-    for name in linked:
-        yield f"file {name!r} is a link"
+    for name in sorted(name for name in known & set(found) if not found[name]):
+        yield f"file {name!r} is a link, or no file"
 
 
-def _changed(directory: Path, files: list[ReleasedFile]) -> list[str]:
+def _changed(target: Place, files: list[ReleasedFile]) -> list[str]:
     """Compare files with what was written, side by side where there are workers."""
     call = Calls(lazy=True)
-    tasks = [call(_difference, str(directory / file.name), file) for file in files]
+    tasks = [call(_difference, target / file.name, file) for file in files]
     found = call.compute(call(list, tasks)) if tasks else []
     return [text for text in found if text is not None]
 
 
-def _difference(path: str, file: ReleasedFile) -> str | None:
-    size = os.path.getsize(path)
+def _difference(place: Place, file: ReleasedFile) -> str | None:
+    size = (place.info() or {})["size"]
     if size != file.size:
         return f"file {file.name!r} has {size:,} bytes, and had {file.size:,}"
-    if file_digest(path) != file.sha256:
+    if digest_of(place) != file.sha256:
         return f"file {file.name!r} has other contents: its SHA-256 differs"
     return None
 
 
-def _shapes(directory: Path, manifest: Manifest, files: list[ReleasedFile]) -> Iterator[str]:
+def _shapes(target: Place, manifest: Manifest, files: list[ReleasedFile]) -> Iterator[str]:
     """Compare rows and schemas of footers with the manifest."""
     for file in files:
-        metadata = pq.read_metadata(directory / file.name)
+        with (target / file.name).open() as opened:
+            metadata = pq.read_metadata(opened)
         if metadata.num_rows != file.rows:
             yield f"file {file.name!r} has {metadata.num_rows:,} rows, and had {file.rows:,}"
         if list(types_of(metadata.schema.to_arrow_schema()).items()) != list(
@@ -148,14 +172,14 @@ def _shapes(directory: Path, manifest: Manifest, files: list[ReleasedFile]) -> I
         yield f"files have {rows:,} rows, and the manifest says {manifest.rows:,}"
 
 
-def _promises(directory: Path, manifest: Manifest) -> Iterator[tuple[str, bool]]:
+def _promises(target: Place, manifest: Manifest) -> Iterator[tuple[str, bool]]:
     """Count classes again."""
     for promise in manifest.promises:
         columns = ", ".join(promise.columns)
         lacking = [name for name in promise.columns if name not in manifest.schema]
         if lacking:
             raise SdcValueError(f"the manifest promises k for columns that it has not: {columns}.")
-        frame = open_source(directory).frame([], promise.columns)
+        frame = open_source(target).frame([], promise.columns)
         found = anonymity(frame, promise.columns, promise.k)
         text = (
             f"k = {promise.k:,} in {columns}: the smallest of {found.classes:,} classes has "

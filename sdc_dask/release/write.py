@@ -31,6 +31,7 @@ from sdc_dask.release.categories import Order, in_order, orders_of, plain, prune
 from sdc_dask.release.fingerprints import Fingerprint, fingerprint, table_fingerprint
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.manifest import ReleasedFile, file_digest
+from sdc_dask.release.object_store import Staging
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.release.unique import Distinct
@@ -88,7 +89,9 @@ class Folder:
     """Where files of a release are written, and keys of their records beside them."""
 
     directory: str
+    stem: str  # of the names of files
     keys: KeyFolder
+    staging: Staging | None = None  # to which they are sent when they are checked
 
 
 def write_piece(
@@ -187,7 +190,7 @@ def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Writ
 
     Its number alone gives it the name, so that a task that runs again overwrites its own file.
     """
-    name = f"part-{number:06d}.parquet"
+    name = f"{folder.stem}-{number:06d}.parquet"
     # A task that runs twice never writes into a file that was checked.
     path = os.path.join(folder.directory, f".{name}.{uuid.uuid4().hex}")
     # Centroids have too many different values for a dictionary, which would only take time.
@@ -212,7 +215,11 @@ def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Writ
             for count, columns in enumerate(layout.counted)
         ),
     )
-    os.replace(path, os.path.join(folder.directory, name))
+    if folder.staging is None:
+        os.replace(path, os.path.join(folder.directory, name))
+    else:
+        folder.staging.send(path, name, written.file.sha256)
+        os.unlink(path)
     return written
 
 

@@ -51,6 +51,8 @@ class Reach:
         Of a window: percentages of the ranks whose values were averaged.
     sure : bool
         Whether every masked version is within reach, and not most of them alone.
+    slack : float
+        Of neighbours: by how much a masked value may have been rounded.
     """
 
     kind: str
@@ -58,6 +60,14 @@ class Reach:
     top: float = 0.0
     bottom: float = 0.0
     sure: bool = True
+    slack: float = 0.0
+
+    def ends(self, values: Array) -> Array:
+        """Return the lowest and the highest values between which each value may stand."""
+        if not self.slack:
+            return np.stack([values, values])
+        low, high = values - self.slack, values + self.slack
+        return np.stack([np.nextafter(low, -np.inf), np.nextafter(high, np.inf)])
 
     def ranks(self, below: Ranks, upto: Ranks, n: int) -> tuple[Ranks, Ranks]:
         """Return the first and the last rank that masked versions can have.
@@ -65,8 +75,8 @@ class Reach:
         Parameters
         ----------
         below, upto : ndarray of int64
-            Values below each, and not above it: of the original column for "aligned", of the
-            masked one otherwise.
+            Values below the lower end of each, and not above its upper end: of the original
+            column for "aligned", of the masked one otherwise.
         n : int
             Number of values.
         """
@@ -107,30 +117,36 @@ def intervals(
         if not some:
             continue
         names = [columns[j] for j in some]
-        sought = [old[:, j] for j in some]
         if encounter.sampled:
-            counted = ranks_of(frame, names, sought)
+            several = any(reaches[j].slack for j in some)
+            ends = [reaches[j].ends(old[:, j])[: 1 + several] for j in some]
+            both = ranks_of(frame, names, [each.ravel() for each in ends])
+            tried = len(old)
+            counted = [(below[:tried], upto[-tried:]) for below, upto in both]
         else:
             orders = [np.sort(values[:, j]) for j in some]
-            counted = [_count(order, x) for order, x in zip(orders, sought, strict=True)]
-        ends = [
+            counted = [
+                _count(order, *reaches[j].ends(old[:, j]))
+                for order, j in zip(orders, some, strict=True)
+            ]
+        found = [
             reaches[j].ranks(below, upto, encounter.n)
             for j, (below, upto) in zip(some, counted, strict=True)
         ]
         for (firsts, lasts), j in zip(
-            _values(encounter, names, ends, new[:, some]), some, strict=True
+            _values(encounter, names, found, new[:, some]), some, strict=True
         ):
             low[:, j], high[:, j] = firsts, lasts
     return low, high
 
 
-def _count(order: Array, sought: Array) -> tuple[Ranks, Ranks]:
-    """Return how many sorted values are below, and not above, each value that is sought."""
+def _count(order: Array, low: Array, high: Array) -> tuple[Ranks, Ranks]:
+    """Return how many sorted values are below the lower, and not above the upper, of two ends."""
     # In ascending order, searches meet values that are in the cache.
-    ascending = np.argsort(sought)
-    below, upto = np.empty((2, len(sought)), np.int64)
-    below[ascending] = np.searchsorted(order, sought[ascending], side="left")
-    upto[ascending] = np.searchsorted(order, sought[ascending], side="right")
+    ascending = np.argsort(low)
+    below, upto = np.empty((2, len(low)), np.int64)
+    below[ascending] = np.searchsorted(order, low[ascending], side="left")
+    upto[ascending] = np.searchsorted(order, high[ascending], side="right")
     return below, upto
 
 
@@ -194,7 +210,8 @@ def _reach_of(spec: Spec, column: Hashable, columns: Sequence[Hashable], has_fil
     if has_file and all(name in columns for name in own):
         return Reach("exact")
     if isinstance(spec, Microaggregation) and len(own) == 1 and is_contiguous(spec):
-        return Reach("neighbours")
+        slack = 0.0 if spec.decimals is None else 0.5 * 10.0**-spec.decimals
+        return Reach("neighbours", slack=slack)
     assert isinstance(spec, (Microaggregation, SeriesMicroaggregation, Mic1D))
     return Reach("free")
 

@@ -1,0 +1,27 @@
+"""Whether the workers of a cluster can do what is asked for, before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from distributed import default_client
+
+from sdc_dask.engine.frames import on_cluster
+from sdc_dask.release.cluster import check_visible, warn_if_open
+from sdc_dask.release.source import Source
+
+
+def check_workers(source: Source, work: Path) -> None:
+    """Raise an error if workers lack memory or do not see files, and warn if others can listen.
+
+    Parameters
+    ----------
+    source : Source
+    work : Path
+        The directory in which values are to wait.
+    """
+    if not on_cluster():
+        return
+    warn_if_open(default_client())
+    local = [file.path for file in source.files if "://" not in file.path]
+    check_visible([*local[:1], work])

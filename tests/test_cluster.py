@@ -1,0 +1,168 @@
+"""Clusters that are started here: closed to others, gone without a trace; paths that they see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import psutil
+import pytest
+from distributed import Client
+
+from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.release import cluster
+from sdc_dask.release.cluster import check_visible, local_cluster
+
+PAGES = ("info/main/exceptions.html", "info/main/workers.html", "metrics", "health", "status", "")
+
+KILLED = """
+import os, signal
+from sdc_dask.release.cluster import local_cluster
+
+if __name__ == "__main__":
+    with local_cluster(1) as client:
+        client.run(os.getpid)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(tempfile, "tempdir", str(folder))
+        with local_cluster(1) as started:
+            yield started
+        assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def current(client: Client) -> Iterator[Client]:
+    with dask.config.set(scheduler=None), client.as_current():
+        yield client
+
+
+def test_no_page_is_served(client: Client) -> None:
+    info = client.scheduler_info()
+    ports = [info["services"]["dashboard"]]
+    ports += [each["services"]["dashboard"] for each in info["workers"].values()]
+    assert len(ports) == 2
+    for port in ports:
+        for page in PAGES:
+            with pytest.raises(urllib.error.HTTPError, match="404") as refused:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20)
+            refused.value.close()
+
+
+def test_sockets_are_on_loopback_alone(client: Client) -> None:
+    this = psutil.Process()
+    found = [
+        each.laddr.ip
+        for process in (this, *this.children(recursive=True))
+        for each in process.net_connections("inet")
+        if each.status == psutil.CONN_LISTEN
+    ]
+    assert len(found) >= 4  # scheduler, worker and nanny, and pages that show nothing
+    assert set(found) <= {"127.0.0.1", "::1"}
+
+
+def test_scratch_is_closed_to_others(client: Client) -> None:
+    (scratch,) = Path(tempfile.gettempdir()).iterdir()
+    assert scratch.stat().st_mode & 0o777 == 0o700
+    assert (scratch / ".lock").exists()
+    (worker,) = client.scheduler_info()["workers"].values()
+    assert scratch in Path(worker["local_directory"]).parents
+
+
+def test_settings(client: Client) -> None:
+    found = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.worker_ttl)
+    assert found == 60
+
+
+def test_scratch_of_a_killed_run_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(KILLED)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    mine = scratch / "sdc-dask-results"  # of the user
+    mine.mkdir()
+    os.utime(mine, (0, 0))
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    found = subprocess.run([sys.executable, str(script)], env=environment, timeout=200)
+    assert found.returncode == -9
+    assert len(list(scratch.iterdir())) == 2
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(tempfile, "tempdir", str(scratch))
+        with local_cluster(1):
+            assert len(list(scratch.iterdir())) == 2
+    assert list(scratch.iterdir()) == [mine]
+
+
+# Paths
+
+
+def test_paths_that_workers_see(current: Client, tmp_path: Path) -> None:
+    file = tmp_path / "values"
+    file.write_text("1,2,3")
+    check_visible([tmp_path, file])
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_paths_that_workers_do_not_see(
+    current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (worker,) = current.scheduler_info()["workers"]
+    file = tmp_path / "values"
+    file.write_text("1,2,3")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    marks = {str(tmp_path): ["absent"], str(file): []}
+    for path, names in marks.items():
+        mark = (path, names, None if names else 6)
+        with monkeypatch.context() as changed:
+            changed.setattr(cluster, "_marked", lambda _path, mark=mark: _given(mark))
+            with pytest.raises(SdcRuntimeError, match="does not see") as failed:
+                check_visible([elsewhere, path])
+        assert f"the worker at {worker} does not see {path!r}" in str(failed.value)
+
+
+class _given:
+    """A context that gives what it got."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __enter__(self) -> object:
+        return self.value
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_directory_that_cannot_be_written_to(
+    current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "values").write_text("1,2,3")
+
+    def refused(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "open", refused)
+        with cluster._marked(str(tmp_path)) as mark:
+            pass
+    assert mark == (str(tmp_path), ["values"], None)
+    assert cluster._unseen([mark]) is None
+    (tmp_path / "values").unlink()
+    assert cluster._unseen([mark]) == str(tmp_path)
+
+
+def test_without_a_cluster_there_is_nothing_to_see() -> None:
+    check_visible(["/absent"])
