@@ -527,12 +527,17 @@ def classes(frame: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hasha
     """
     found = []
     for name in [*columns, *by]:
-        cells = frame[name]
-        if name in by and pd.api.types.is_float_dtype(cells.dtype):
-            cells = cells + 0.0
+        cells = frame[name].astype(object)
+        if name in by:
+            cells = pd.Series([unsigned(cell) for cell in cells], dtype=object)
         pairs = zip(texts_of(cells), missing_in(cells), strict=True)
         found.append(["missing" if missing else text for text, missing in pairs])
     return list(zip(*found, strict=True))
+
+
+def unsigned(cell: Any) -> Any:
+    """Return a cell whose zero, if it is one, has no sign."""
+    return cell + 0.0 if isinstance(cell, (float, np.floating)) else cell
 
 
 def smallest_class(

@@ -35,6 +35,7 @@ from frames_of import (
     smallest_class,
     specs,
     texts_of,
+    unsigned,
     width_of,
 )
 from hypothesis import event, given, settings
@@ -286,10 +287,7 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 def plain(column: pd.Series) -> list[str]:
     """Return cells as a release has them: zeros without a sign, all that is missing alike."""
     pairs = zip(column.astype(object), missing_in(column), strict=True)
-    return [
-        "missing" if missing else repr(cell + 0.0 if isinstance(cell, float) else cell)
-        for cell, missing in pairs
-    ]
+    return ["missing" if missing else repr(unsigned(cell)) for cell, missing in pairs]
 
 
 def check_release(case: Case, found: Sequence[Spec], folder: Path, order: str) -> None:
