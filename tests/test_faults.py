@@ -350,8 +350,8 @@ def test_a_worker_is_paused_for_a_while(
 def test_all_workers_are_paused_for_ever(
     left_clean: Callable[..., Cluster], large: Case, tmp_path: Path
 ) -> None:
-    cluster = left_clean(memory="1GiB")
-    cluster.run(hold_memory, 0.87, workers=2)
+    cluster = left_clean()  # with room for what it takes to ask a worker
+    cluster.run(hold_memory, 0.83, workers=2)
     with cluster.client() as client:
         wait_until(lambda: client.run_on_scheduler(paused) == 2, 30)
     job = protect(
@@ -362,6 +362,12 @@ def test_all_workers_are_paused_for_ever(
 
 
 # Frozen workers (F10)
+
+
+def thaw(cluster: Cluster) -> None:
+    for _, pid in cluster.hits():
+        with contextlib.suppress(ProcessLookupError):  # its nanny gave it up
+            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.soak
@@ -376,8 +382,7 @@ def test_a_worker_is_frozen(
         job.reach(cluster.hits)
         job.end()
     finally:
-        for _, pid in cluster.hits():
-            os.kill(pid, signal.SIGCONT)
+        thaw(cluster)
     large.tell(f"frozen in {phase}", job)
     nothing_lost(job, large.source, large.table)
     no_originals(cluster)
@@ -394,8 +399,7 @@ def test_a_worker_is_frozen_for_a_while(
     time.sleep(20)
     # What travels is on disk now, and would be found.
     assert cluster.left()
-    for _, pid in cluster.hits():
-        os.kill(pid, signal.SIGCONT)
+    thaw(cluster)
     job.end()
     large.tell("frozen for 20 s", job)
     nothing_lost(job, large.source, large.table)

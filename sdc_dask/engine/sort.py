@@ -181,7 +181,10 @@ class Order(Destinations):
         if at is not None:
             part, ids, number = part.iloc[at], ids.reshape(-1, per_row)[at].ravel(), NO_PARTITION
         places, values = self.items.of(part, number)
-        stratum = self.strata.of(part)[places // per_row]
+        # Of rows that have items: where a column has no value, there need be no stratum.
+        rows, which = np.unique(places // per_row, return_inverse=True)
+        has_all = len(rows) == len(part)
+        stratum = self.strata.of(part if has_all else part.iloc[rows])[which]
         return stratum, ids[places], values
 
     def buckets(self, part: pd.DataFrame, number: int) -> NDArray[np.int64]:

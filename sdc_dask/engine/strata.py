@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
 _BITS = 62  # of an int64 that hold one pattern of missing cells each
+
+
+_HALF, _SINGLE = pd.ArrowDtype(pa.float16()), pd.ArrowDtype(pa.float32())
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ def comparable(values: pd.Series) -> pd.Series:
         # Partitions may have different categories, and dtypes of them.
         return values.astype(object)
     if pd.api.types.is_float_dtype(values.dtype):
+        if values.dtype == _HALF:
+            values = values.astype(_SINGLE)  # Arrow does not add half floats
         return values + 0.0
     return values
 

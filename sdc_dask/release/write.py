@@ -174,7 +174,7 @@ def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, A
             array = pa.array(masked[field.name], from_pandas=True).cast(field.type)
             if pa.types.is_floating(field.type):
                 # A mean of no value is missing, whatever pandas makes of it; zero has no sign.
-                array = pc.add(array, pa.scalar(0, field.type))
+                array = _without_sign(array)
                 if pc.any(pc.is_nan(array)).as_py():
                     array = pc.if_else(pc.is_nan(array), pa.scalar(None, field.type), array)
             arrays.append(array)
@@ -183,6 +183,13 @@ def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, A
         else:
             arrays.append(original.column(field.name))
     return pa.table(arrays, schema=schema)
+
+
+def _without_sign(floats: pa.Array) -> pa.Array:
+    """Return floats of which no zero has a sign."""
+    if pa.types.is_float16(floats.type):  # which Arrow does not add
+        return _without_sign(floats.cast(pa.float32())).cast(floats.type)
+    return pc.add(floats, pa.scalar(0, floats.type))
 
 
 def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -105,7 +106,10 @@ def of_sums(rows: int, values: Sums, differences: Sums) -> SSE:
     for column, difference in differences.items():
         original = values[column]
         if original.spread:
-            by_column[column] = difference.squares * original.n**2 / original.spread
+            try:
+                by_column[column] = difference.squares * original.n**2 / original.spread
+            except OverflowError:
+                by_column[column] = math.inf
         else:
             by_column[column] = difference.sum_of_squares
     total = sum(by_column.values())
