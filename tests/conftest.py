@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import dask
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from hypothesis import HealthCheck, settings
 
 from sdc_dask.release.cluster import local_cluster
@@ -41,13 +44,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Run the last case of a test on a cluster; those before it are long tests.
 
     A case on a cluster takes seconds, and says little that the others and threads do not. The last
-    is long too, if the test says so: others take the same road. All of them are run by one process,
-    so that one cluster is started.
+    is long too, if the test says so: others take the same road. One process runs all of them in a
+    row.
     """
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
-        params = getattr(getattr(item, "callspec", None), "params", {})
-        if params.get("scheduler") == "cluster":
+        if _is_on_cluster(item):
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
     for cases in by_test.values():
         all_long = cases[-1].get_closest_marker("long_on_cluster") is not None
@@ -56,6 +58,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if config.pluginmanager.hasplugin("xdist"):
             for item in cases:
                 item.add_marker(pytest.mark.xdist_group("cluster"))
+    items.sort(key=_is_on_cluster)
+
+
+def _is_on_cluster(item: pytest.Item) -> bool:
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("scheduler") == "cluster"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the cluster after the last test on it: even one without work takes processor time."""
+    if _is_on_cluster(item) and (nextitem is None or not _is_on_cluster(nextitem)):
+        _close_cluster()
+
+
+def pytest_sessionfinish() -> None:
+    """Close the cluster if the tests ended before the last one on it."""
+    _close_cluster()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,10 +85,17 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         compiling.compile_together(tmp_path_factory.getbasetemp().parent)
 
 
-@pytest.fixture(scope="session")
-def _cluster() -> Iterator[object]:
-    with local_cluster(2, "2GiB") as client:
-        yield client
+_open = contextlib.ExitStack()
+
+
+@functools.cache
+def _cluster() -> Client:
+    return _open.enter_context(local_cluster(2, "2GiB"))
+
+
+def _close_cluster() -> None:
+    _cluster.cache_clear()
+    _open.close()
 
 
 @pytest.fixture(autouse=True)
@@ -84,9 +111,8 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "threads":
         yield "threads"
     else:
-        client = request.getfixturevalue("_cluster")
         defaults = {"scheduler": None, "dataframe.shuffle.method": None}
-        with dask.config.set(defaults), client.as_current():
+        with dask.config.set(defaults), _cluster().as_current():
             yield "cluster"
 
 

@@ -218,12 +218,6 @@ def test_a_source_without_files_is_an_error(tmp_path: Path, name: str | None) ->
     assert "empty' holds no parquet file" in text
 
 
-def test_a_source_partitioned_by_directories_is_an_error(tmp_path: Path) -> None:
-    people().to_parquet(tmp_path / "source", partition_cols=["number"])
-    text = refuse(ValueError, tmp_path / "source", tmp_path / "target")
-    assert "partitioned by directories (name=value)" in text
-
-
 # Schemas
 
 
@@ -234,25 +228,6 @@ def test_column_names_that_are_not_unique_are_an_error(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "source.parquet")
         text = refuse(ValueError, tmp_path / "source.parquet", tmp_path / "target")
         assert text == f"column names occur more than once: {double}. Rename them."
-
-
-OTHER_SCHEMAS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-    "dtype": lambda frame: frame.astype({"x": "float32"}),
-    "name": lambda frame: frame.rename(columns={"kept": "other"}),
-    "order": lambda frame: frame[frame.columns[::-1]],
-    "fewer": lambda frame: frame.drop(columns="kept"),
-    "more": lambda frame: frame.assign(more=1),
-}
-
-
-@pytest.mark.parametrize("change", OTHER_SCHEMAS)
-def test_differing_schemas_are_an_error(source: Path, change: str) -> None:
-    other = OTHER_SCHEMAS[change](people().assign(x=CANARY))
-    other.to_parquet(source / "other.parquet", index=False)
-    text = refuse(ValueError, source, source.parent / "target")
-    assert "other.parquet" in text
-    assert "0.parquet" in text
-    assert "same columns and types" in text
 
 
 # Files that cannot be read

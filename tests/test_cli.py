@@ -401,7 +401,7 @@ def test_scheduler(
         assert capsys.readouterr().err == ""
         monkeypatch.setattr(cluster, "is_private", lambda _address: False)
         with warnings.catch_warnings():
-            warnings.simplefilter("default")
+            warnings.filterwarnings("default", "the data goes to")
             assert protect(survey, tmp_path / "second", *options, address, "--quiet") == 0
         (warning,) = capsys.readouterr().err.splitlines()
         assert warning.startswith("sdc-dask: warning: the data goes to tcp://127.0.0.1")

@@ -16,9 +16,14 @@ import psutil
 import pytest
 from distributed import Client
 
-from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.release import cluster
-from sdc_dask.release.cluster import check_visible, local_cluster
+from sdc_dask.release.cluster import (
+    check_memory,
+    check_visible,
+    local_cluster,
+    needed_memory,
+)
 
 PAGES = ("info/main/exceptions.html", "info/main/workers.html", "metrics", "health", "status", "")
 
@@ -166,3 +171,33 @@ def test_a_directory_that_cannot_be_written_to(
 
 def test_without_a_cluster_there_is_nothing_to_see() -> None:
     check_visible(["/absent"])
+
+
+# Memory
+
+
+def test_a_memory_limit_that_cannot_do_is_refused(
+    current: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_memory(32 * 2**20)
+    (worker,) = current.scheduler_info()["workers"].values()
+    too_much = worker["memory_limit"]
+    with pytest.raises(SdcValueError, match="has a memory limit of .* and needs") as failed:
+        check_memory(too_much)
+    assert f"--memory-limit {needed_memory(too_much) // 2**20}MiB" in str(failed.value)
+    monkeypatch.setattr(cluster, "_PROCESS", too_much)
+    with pytest.raises(SdcValueError, match="write the source with smaller row groups"):
+        check_memory(1)
+
+
+def test_needed_memory_grows_with_pieces_and_threads() -> None:
+    needed = [needed_memory(size) for size in (0, 10_000, 2**20, 2**25, 2**28)]
+    assert needed == sorted(needed)
+    assert all(each % 2**24 == 0 for each in needed)
+    assert needed_memory(2**25, threads=4) > needed_memory(2**25) + 3 * 4 * 2**25
+    with dask.config.set({"distributed.worker.memory.pause": False}):
+        assert needed_memory(2**25) < needed[3]
+
+
+def test_without_a_cluster_there_is_memory() -> None:
+    check_memory(2**60)

@@ -377,7 +377,9 @@ def test_a_release_of_series(tmp_path: Path, distance: str) -> None:
     frame, series = two_series(500)
     frame.to_parquet(tmp_path / "source.parquet", index=False, row_group_size=100)
     spec = SeriesMicroaggregation(series, 4, distance=distance, max_block=150, by="region")
-    summary = protect(tmp_path / "source.parquet", tmp_path / "target", spec, keep="*")
+    summary = protect(
+        tmp_path / "source.parquet", tmp_path / "target", spec, keep="*", order="source"
+    )
     released = pd.read_parquet(tmp_path / "target")
     assert_frame_equal(released, frame.sdc.mask(spec), check_exact=True)
     for (name, columns), reached in zip(series.items(), summary.anonymity, strict=True):
@@ -398,7 +400,8 @@ def test_a_release_of_a_long_source(tmp_path: Path) -> None:
     long_layout(frame, series).to_parquet(source, index=False, row_group_size=200)
     wide = {name: [f"{name}_{j}" for j in range(8)] for name in series}
     spec = SeriesMicroaggregation(wide, 3)
-    job = Job(source, tmp_path / "target", spec, drop=["firm"], long=Long("firm", "month"))
+    long = Long("firm", "month")
+    job = Job(source, tmp_path / "target", spec, drop=["firm"], long=long, order="source")
     job.write(tmp_path / "job.toml")
     again = Job.read(tmp_path / "job.toml")
     assert again == job

@@ -50,7 +50,7 @@ def _advice(dtype: object) -> str:
         is_time = pa.types.is_temporal(arrow)
     if is_time:
         return "convert it to a number first, for example days since a date."
-    return "cast it to float64 if it holds numbers, or leave it out."
+    return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
 
 
 def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.float64]:

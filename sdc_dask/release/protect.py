@@ -169,7 +169,7 @@ def protect(
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
-    check_workers(opened, working_parent(goal, scratch))
+    check_workers(opened, goal, working_parent(goal, scratch))
     if opened.unified:
         warn(f"files of the source differ, and are read as one: {'; '.join(opened.unified)}.")
     with (

@@ -174,15 +174,20 @@ def _fitting_metadata(schema: pa.Schema, first: pa.Schema) -> pa.Schema:
     metadata = schema.metadata or {}
     if b"pandas" not in metadata:
         return schema
-    pandas = json.loads(metadata[b"pandas"])
     changed = {
         name
         for name in schema.names
         if name not in first.names or not schema.field(name).type.equals(first.field(name).type)
     }
-    pandas["columns"] = [
-        each for each in pandas.get("columns", []) if each.get("field_name") not in changed
-    ]
+    if not changed:
+        return schema
+    try:
+        pandas = json.loads(metadata[b"pandas"])
+        pandas["columns"] = [
+            each for each in pandas["columns"] if each["field_name"] not in changed
+        ]
+    except (KeyError, TypeError, ValueError):
+        return schema.remove_metadata()  # nothing that pandas would understand
     return schema.with_metadata(metadata | {b"pandas": json.dumps(pandas).encode()})
 
 

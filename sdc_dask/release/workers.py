@@ -7,21 +7,30 @@ from pathlib import Path
 from distributed import default_client
 
 from sdc_dask.engine.frames import on_cluster
-from sdc_dask.release.cluster import check_visible, warn_if_open
+from sdc_dask.errors import SdcValueError
+from sdc_dask.release.cluster import check_memory, check_visible, warn_if_open
+from sdc_dask.release.places import Place
 from sdc_dask.release.source import Source
 
 
-def check_workers(source: Source, work: Path) -> None:
+def check_workers(source: Source, target: Place, work: Path) -> None:
     """Raise an error if workers lack memory or do not see files, and warn if others can listen.
 
     Parameters
     ----------
     source : Source
+    target : Place
     work : Path
         The directory in which values are to wait.
     """
     if not on_cluster():
         return
     warn_if_open(default_client())
+    if any(place.protocol == "memory" for place in (*source.asked, target)):
+        raise SdcValueError(
+            "memory:// is the memory of this process, which workers do not see: use it without a "
+            "cluster, or name a path or a store that workers reach."
+        )
+    check_memory(source.largest)
     local = [file.path for file in source.files if "://" not in file.path]
     check_visible([*local[:1], work])
