@@ -48,19 +48,23 @@ def main() -> None:
                 spec = sdc_dask.Microaggregation(COLUMNS, options.k, max_block=max_block)
                 sdc_dask.protect(warm_up(folder), folder / "warm", spec, keep="*", replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
-                protecting = watched(
-                    client,
-                    sdc_dask.protect,
-                    folder / "source",
-                    folder / "protected",
-                    spec,
-                    keep="*",
-                )
-            summary = protecting.pop("result")
-            moving.pop("result")
-            print(summary, flush=True)
-            summaries.append(summary.to_dict())
-            for what, run in (("move", moving), ("protect", protecting)):
+                moving.pop("result")
+                runs = {"move": moving}
+                for what, order in (("protect", "random"), ("in order of source", "source")):
+                    runs[what] = watched(
+                        client,
+                        sdc_dask.protect,
+                        folder / "source",
+                        folder / "protected",
+                        spec,
+                        keep="*",
+                        order=order,
+                        replace=True,
+                    )
+                    summary = runs[what].pop("result")
+                    print(summary, flush=True)
+                    summaries.append(summary.to_dict())
+            for what, run in runs.items():
                 table.append(
                     {
                         "workers": workers,

@@ -205,7 +205,14 @@ def scale(options: Options) -> list[Row]:
             sdc_dask.protect(folder / "small", folder / "warm", spec, replace=True, keep="*")
             moving = watched(client, move, folder / "source", folder / f"moved-{distance}", "t0")
             moving.pop("result")
-            run = watched(client, sdc_dask.protect, folder / "source", folder / distance, spec)
+            run = watched(
+                client,
+                sdc_dask.protect,
+                folder / "source",
+                folder / distance,
+                spec,
+                order="source",  # to be compared with
+            )
             summary = run.pop("result")
             print(summary, flush=True)
             judged = watched(client, judge, folder / "source", folder / distance, times)

@@ -12,6 +12,7 @@ import decimal
 import itertools
 import re
 import traceback
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -56,14 +57,21 @@ every_road = pytest.mark.parametrize(
 )
 
 
-def some(name: str, quick: dict[str, Any], cases: Any) -> pytest.MarkDecorator:
-    """Take all cases with every road; those that are not named for it are long tests."""
+Cases = dict[str, Sequence[Any]]
+
+
+def cases_of(name: str, quick: Cases, long: Cases) -> pytest.MarkDecorator:
+    """Take some cases for every road, of which some are long tests."""
     return pytest.mark.parametrize(
         ("road", name),
         [
-            pytest.param(road, case, marks=() if case in quick[road] else pytest.mark.soak)
-            for road in quick
-            for case in cases
+            *((road, case) for road, cases in quick.items() for case in cases),
+            *(
+                pytest.param(road, case, marks=pytest.mark.soak)
+                for road, cases in long.items()
+                for case in cases
+                if case not in quick.get(road, ())
+            ),
         ],
     )
 
@@ -301,11 +309,14 @@ FEW = ["huge and equal", "all of the range", "subnormal", "adjacent", "powers"]
 
 
 # Swaps compare values, and do no more with them.
-@some(
+@cases_of(
     "case",
-    {road: FEW for road in ("order", "projection", "cells", "fuzzy")}
-    | {"blocks": NUMBERS, "exchange": FEW[1:3], "swap in blocks": []},
-    NUMBERS,
+    quick={
+        "blocks": list(NUMBERS),
+        **{road: FEW for road in ("order", "projection", "cells", "fuzzy")},
+        "exchange": ["all of the range", "subnormal"],
+    },
+    long={"projection": list(NUMBERS), "exchange": FEW, "swap in blocks": FEW},
 )
 def test_numbers_at_the_edges_of_floats(road: str, case: str) -> None:
     mask_and_check(people(90).assign(x=NUMBERS[case](90)), ROADS[road])
@@ -424,10 +435,10 @@ def test_fewer_records_than_two_groups_form_one(road: str, n: int, groups: int) 
     assert len(result[["x"]].drop_duplicates()) == groups
 
 
-@some(
+@cases_of(
     "others",
-    {"blocks": [0, 1, 40], "fuzzy": [0, 40], "projection": [40], "exchange": [40]},
-    [0, 1, 40],
+    quick={"blocks": [0, 1, 40], "fuzzy": [0, 40], "projection": [40], "exchange": [40]},
+    long={road: [0, 1, 40] for road in ("fuzzy", "projection", "exchange")},
 )
 def test_identical_rows_beyond_the_largest_block(road: str, others: int) -> None:
     equal = people(150, seed=2).assign(x=0.1, y=7.7)
@@ -562,11 +573,14 @@ DTYPES = {
 SOME = ["float16", "Int64", "float[pyarrow]"]
 
 
-@some(
+@cases_of(
     "dtype",
-    {"blocks": DTYPES, "exchange": [*SOME, "uint64"], "swap in blocks": []}
-    | {road: SOME for road in ("order", "cells", "fuzzy")},
-    DTYPES,
+    quick={
+        "blocks": list(DTYPES),
+        "exchange": [*SOME, "uint64"],
+        **{road: SOME for road in ("order", "cells", "fuzzy")},
+    },
+    long={"exchange": list(DTYPES), "swap in blocks": SOME},
 )
 def test_dtypes_come_back(road: str, dtype: str) -> None:
     values = np.random.default_rng(9).integers(0, 100, 60)
@@ -583,11 +597,10 @@ def test_dtypes_come_back(road: str, dtype: str) -> None:
 NULLABLE = ["Float64", "Int64", "int64[pyarrow]"]
 
 
-@some(
+@cases_of(
     "dtype",
-    {"blocks": NULLABLE, "exchange": NULLABLE, "order": ["Int64"], "fuzzy": ["Int64"]}
-    | {"swap in blocks": []},
-    NULLABLE,
+    quick={"blocks": NULLABLE, "exchange": NULLABLE, "order": ["Int64"], "fuzzy": ["Int64"]},
+    long={road: NULLABLE for road in ("order", "fuzzy", "swap in blocks")},
 )
 def test_missing_cells_of_nullable_dtypes(road: str, dtype: str) -> None:
     values = np.random.default_rng(9).integers(0, 100, 60).astype(object)
@@ -684,7 +697,11 @@ STRATA = {
 
 
 # Strata are numbered in one way for all roads.
-@some("case", {"blocks": STRATA} | dict.fromkeys(["cells", "exchange"], ["texts", "large"]), STRATA)
+@cases_of(
+    "case",
+    quick={"blocks": list(STRATA), "cells": ["texts", "large"], "exchange": ["texts", "large"]},
+    long={road: list(STRATA) for road in ("cells", "exchange")},
+)
 def test_strata_of_every_kind(road: str, case: str) -> None:
     values, dtype = STRATA[case]
     keys = pd.Series(np.resize(np.array(values, object), 90), dtype=dtype)
@@ -745,10 +762,10 @@ def _with_gaps(frame: pd.DataFrame) -> dd.DataFrame:
     return dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
 
 
-@some(
+@cases_of(
     "by",
-    {road: [] if road in LONG else ["part"] for road in ROADS} | {"blocks": [None, "part"]},
-    [None, "part"],
+    quick={road: ["part"] for road in ROADS if road not in LONG} | {"blocks": [None, "part"]},
+    long={road: [None, "part"] for road in ROADS},
 )
 def test_empty_partitions_and_unknown_divisions(road: str, by: str | None) -> None:
     frame = people().assign(part=lambda each: each["number"] % 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -120,53 +121,34 @@ def test_paths_that_workers_see(current: Client, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("seen", [6, True])
 def test_paths_that_workers_do_not_see(
-    current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: int | bool
 ) -> None:
     (worker,) = current.scheduler_info()["workers"]
     file = tmp_path / "values"
     file.write_text("1,2,3")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    marks = {str(tmp_path): ["absent"], str(file): []}
-    for path, names in marks.items():
-        mark = (path, names, None if names else 6)
-        with monkeypatch.context() as changed:
-            changed.setattr(cluster, "_marked", lambda _path, mark=mark: _given(mark))
-            with pytest.raises(SdcRuntimeError, match="does not see") as failed:
-                check_visible([elsewhere, path])
-        assert f"the worker at {worker} does not see {path!r}" in str(failed.value)
-
-
-class _given:
-    """A context that gives what it got."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __enter__(self) -> object:
-        return self.value
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    mark = file if seen == 6 else tmp_path / "absent"  # of another size, and not at all
+    marked = contextlib.nullcontext({str(mark): seen})
+    monkeypatch.setattr(cluster, "_marked", lambda _path: marked)
+    with pytest.raises(SdcRuntimeError, match="as this process does: use a path") as failed:
+        check_visible([tmp_path])
+    assert f"the worker at {worker} does not see {str(tmp_path)!r}" in str(failed.value)
 
 
 def test_a_directory_that_cannot_be_written_to(
     current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "values").write_text("1,2,3")
+    file = tmp_path / "values"
+    file.write_text("1,2,3")
 
     def refused(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as changed:
         changed.setattr(os, "open", refused)
-        with cluster._marked(str(tmp_path)) as mark:
-            pass
-    assert mark == (str(tmp_path), ["values"], None)
-    assert cluster._unseen([mark]) is None
-    (tmp_path / "values").unlink()
-    assert cluster._unseen([mark]) == str(tmp_path)
+        with cluster._marked(str(tmp_path)) as marks:
+            assert marks == {str(tmp_path): True, str(file): True}
 
 
 def test_without_a_cluster_there_is_nothing_to_see() -> None:
@@ -182,7 +164,7 @@ def test_a_memory_limit_that_cannot_do_is_refused(
     check_memory(32 * 2**20)
     (worker,) = current.scheduler_info()["workers"].values()
     too_much = worker["memory_limit"]
-    with pytest.raises(SdcValueError, match="has a memory limit of .* and needs") as failed:
+    with pytest.raises(SdcValueError, match=r"has a memory limit of .* and needs") as failed:
         check_memory(too_much)
     assert f"--memory-limit {needed_memory(too_much) // 2**20}MiB" in str(failed.value)
     monkeypatch.setattr(cluster, "_PROCESS", too_much)

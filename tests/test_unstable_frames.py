@@ -100,12 +100,18 @@ CHANGES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
         *(_fewer_rows, _no_rows, _more_rows, _twice_the_rows),
     )
 }
-# All changes of what goes to blocks and of what is exchanged; some on every other road.
+# All changes of what goes to blocks and of what is exchanged; some on every other road. Roads that
+# have most of their way in common with another are long tests.
 SOME = ["shuffled", "other_values", "fewer_rows"]
 FULL = ("blocks", "exchange")
+LONG = ("projection", "swap in blocks")
 roads_and_changes = pytest.mark.parametrize(
     ("road", "change"),
-    [(road, change) for road in ROADS for change in (CHANGES if road in FULL else SOME)],
+    [
+        pytest.param(road, change, marks=pytest.mark.soak if road in LONG else ())
+        for road in ROADS
+        for change in (CHANGES if road in FULL else SOME)
+    ],
 )
 
 

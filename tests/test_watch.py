@@ -348,4 +348,3 @@ def test_workers_that_die_at_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(SdcRuntimeError, match=r"^1 workers died one after the other .*memory"):
             compute(delayed(_die)())
         assert_forgotten(client)
-        assert compute(delayed(_slow)(0)) == 0

@@ -9,7 +9,7 @@ import logging
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from weakref import WeakSet
 import dask
 from dask.utils import format_bytes
 from distributed import Client, LocalCluster, Security, default_client
+from distributed.comm import CommClosedError
 
 from sdc_dask import messages
 from sdc_dask.engine.frames import on_cluster
@@ -49,8 +50,8 @@ _MEMORY_GOES_BACK = {
 }
 # Memory of a worker as it was measured: the process with all that it imports and compiles; for
 # each thread what is routed to it, which is bounded, and copies of a piece.
-_PROCESS = 340 * 2**20
-_ROUTED, _ROUTED_TIMES = 80 * 2**20, 20
+_PROCESS = 310 * 2**20
+_ROUTED, _ROUTED_TIMES = 120 * 2**20, 20
 _PIECE_TIMES = 4
 _told_open: WeakSet[Client] = WeakSet()
 
@@ -140,7 +141,7 @@ def needed_memory(largest_piece: int, threads: int = 1) -> int:
     Examples
     --------
     >>> needed_memory(250_000) // 2**20, needed_memory(32_000_000) // 2**20
-    (448, 704)
+    (400, 704)
     """
     each = min(_ROUTED, _ROUTED_TIMES * largest_piece) + _PIECE_TIMES * largest_piece
     paused = dask.config.get("distributed.worker.memory.pause") or 1.0
@@ -188,9 +189,13 @@ def connected(
 
 
 def _why(address: str, error: Exception) -> str:
-    if isinstance(error, TypeError) and address.startswith("tls://"):
+    """Return why a scheduler cannot be reached, in words without data."""
+    if address.startswith("tls://") and isinstance(error, TypeError):
         return "no certificates are given, or configured for Dask"
-    return messages.reason(error) or messages.reason_at(address) or type(error).__name__
+    reason = messages.reason(error) or messages.reason_at(address)
+    if reason is None and address.startswith("tls://") and isinstance(error, CommClosedError):
+        return "the connection could not be encrypted: the other side refuses the certificate"
+    return reason or type(error).__name__
 
 
 def _security(address: str, ca_file: Any, cert: Any, key: Any) -> Security:
@@ -279,54 +284,39 @@ def check_visible(paths: Sequence[str | os.PathLike[str]]) -> None:
         return
     client = default_client()
     with contextlib.ExitStack() as stack:
-        marks = [stack.enter_context(_marked(os.path.abspath(path))) for path in paths]
-        asked = client.run(_unseen, marks, on_error="return", asynchronous=True)
-        found = waited(client, asked)
-    for worker, unseen in found.items():
-        if isinstance(unseen, BaseException):
-            raise SdcRuntimeError(
-                f"the worker at {worker} cannot do the work: {messages.one_line(unseen)}"
-            ) from None
-        if unseen is not None:
-            raise SdcRuntimeError(
-                f"the worker at {worker} does not see {unseen!r} as this process does: use a path "
-                "on a disk that all machines share under one name, with the same permissions, or "
-                "an object store."
-            )
-
-
-Mark = tuple[str, list[str], int | None]  # a path, names that are in it, its size if it is a file
+        for path in map(os.path.abspath, paths):
+            for mark, seen in stack.enter_context(_marked(path)).items():
+                # A function of Python itself: a worker that imports a package answers nobody.
+                look = os.path.lexists if seen is True else os.path.getsize
+                asked = client.run(look, mark, on_error="return", asynchronous=True)
+                for worker, found in waited(client, asked).items():
+                    if found != seen and not isinstance(found, CommClosedError):
+                        raise SdcRuntimeError(
+                            f"the worker at {worker} does not see {path!r} as this process does: "
+                            "use a path on a disk that all machines share under one name, with "
+                            "the same permissions, or an object store."
+                        )
 
 
 @contextlib.contextmanager
-def _marked(path: str) -> Iterator[Mark]:
-    """Give what tells a file or directory from one of the same name on another machine."""
+def _marked(path: str) -> Iterator[Mapping[str, int | bool]]:
+    """Give paths that tell a file or directory from one of its name on another machine.
+
+    With each comes the size that must be found, or True if something must be there.
+    """
     if not os.path.isdir(path):
-        yield path, [], os.stat(path).st_size
+        yield {path: os.path.getsize(path)}
         return
     # Dask and others pass over names with a dot.
-    token = f".{uuid.uuid4().hex}.visible"
+    token = os.path.join(path, f".{uuid.uuid4().hex}.visible")
     try:
-        os.close(os.open(os.path.join(path, token), os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(token, os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         with os.scandir(path) as entries:
-            names = [entry.name for entry in itertools.islice(entries, 100)]
-        yield path, names, None
+            yield {path: True} | {entry.path: True for entry in itertools.islice(entries, 5)}
         return
     try:
-        yield path, [token], None
+        yield {token: True}
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(path, token))
-
-
-def _unseen(marks: Sequence[Mark]) -> str | None:
-    """Return the first path that this process does not see as another one does."""
-    for path, names, size in marks:
-        try:
-            seen = os.path.isdir(path) if size is None else os.stat(path).st_size == size
-        except OSError:
-            seen = False
-        if not seen or not all(os.path.lexists(os.path.join(path, name)) for name in names):
-            return path
-    return None
+            os.unlink(token)
