@@ -24,6 +24,7 @@ from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids
 from sdc_dask.release import protect as protect_module
 from sdc_dask.release import source as source_module
+from sdc_dask.release import target as target_module
 from sdc_dask.release import write
 from sdc_dask.release.cluster import local_cluster
 
@@ -172,7 +173,7 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     pandas["attributes"] = {"secret": "canary"}
     for column in pandas["columns"]:
         column |= {"metadata": {"note": "canary"}, "canary": 1}
-    pandas["columns"].append(pandas["columns"][0] | {"field_name": "n", "pandas_type": "canary"})
+    pandas["columns"].append(pandas["columns"][0] | {"field_name": "canary"})
     metadata = {b"pandas": json.dumps(pandas).encode(), b"canary": b"canary"}
     pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "in.parquet")
     sdc_dask.protect(
@@ -185,7 +186,7 @@ def test_pandas_metadata_keeps_dtypes_and_nothing_else(tmp_path: Path) -> None:
     (file,) = (tmp_path / "out").glob("*.parquet")
     assert b"canary" not in file.read_bytes() + footer(file)
     result = pd.read_parquet(file)
-    assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "int64"}
+    assert result.dtypes.astype(str).to_dict() == {"x": "Float64", "n": "Int64"}
 
 
 @pytest.mark.parametrize(
@@ -218,10 +219,13 @@ def fail(*_args: object, **_kwargs: object) -> None:
 def test_a_failure_leaves_nothing(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = survey.with_name("release")
     with dask.config.set(scheduler="sync"):
-        for module, name in ((write.pq, "write_table"), (protect_module, "_verify")):
+        for module, name, error, text in (
+            (write.pq, "write_table", RuntimeError, "a task failed: OSError"),
+            (protect_module, "_verify", OSError, "no space left"),
+        ):
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, fail)
-                with pytest.raises(OSError, match="no space left"):
+                with pytest.raises(error, match=text):
                     sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 5), keep="*")
             assert beside(target) == ["survey"]
 
@@ -234,7 +238,7 @@ def test_a_failed_replacement_keeps_the_old_target(
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     with monkeypatch.context() as patch, dask.config.set(scheduler="sync"):
         patch.setattr(write.pq, "write_table", fail)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(RuntimeError, match="a task failed: OSError"):
             sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
     summary = sdc_dask.protect(survey, target, Microaggregation(COLUMNS, 6), replace=True, keep="*")
@@ -282,13 +286,13 @@ def test_a_file_that_reads_differently_is_found(
 
 
 def test_a_lost_file_is_found(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = protect_module._verify
+    real = target_module._complete
 
     def lose(directory: Path, *args: object) -> None:
         next(iter(directory.glob("*.parquet"))).unlink()
         real(directory, *args)
 
-    monkeypatch.setattr(protect_module, "_verify", lose)
+    monkeypatch.setattr(target_module, "_complete", lose)
     assert "not those that were written" in refuse(survey)
 
 
@@ -296,15 +300,16 @@ def test_the_hidden_directory_is_closed_to_others(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes = []
-    real = protect_module._verify
+    real = target_module._complete
 
     def look(directory: Path, *args: object) -> None:
-        modes.append(directory.stat().st_mode & 0o777)
+        hidden = [path for path in directory.parent.iterdir() if path.name.startswith(".")]
+        modes.extend(path.stat().st_mode & 0o777 for path in hidden if path.is_dir())
         real(directory, *args)
 
-    monkeypatch.setattr(protect_module, "_verify", look)
+    monkeypatch.setattr(target_module, "_complete", look)
     sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), keep="*")
-    assert modes == [0o700]
+    assert modes == [0o700, 0o700]
 
 
 def test_a_local_cluster_listens_on_loopback_only_and_leaves_no_files() -> None:

@@ -125,6 +125,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "standardize": False,
             "by": "g",
             "missing": "separate",
+            "decimals": 2,
             "gain": {"method": "vmdav", "gain": 0.7},
             "weights": {"method": "weighted_mean", "weights": [0.25, 0.75]},
             "measure": {"method": "owa", "measure": power(3)},

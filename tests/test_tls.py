@@ -128,7 +128,7 @@ def test_certificates_of_another_authority(
     with pytest.raises(SdcRuntimeError, match=words) as failed:
         connected(address, **files(folder, authority, name))
     assert str(failed.value).startswith(f"no scheduler could be reached at {address!r} (")
-    assert failed.value.__suppress_context__
+    assert failed.value.__context__ is None
 
 
 @needs_openssl

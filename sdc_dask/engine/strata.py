@@ -122,7 +122,7 @@ def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
     try:
         grouped = keys.groupby(list(keys.columns), sort=False, dropna=False)
         return grouped.ngroup().to_numpy(np.int64)
-    except TypeError:
+    except (TypeError, NotImplementedError):
         # The original text may show a value.
         raise SdcTypeError(
             "a column of `by` holds values that cannot be compared, such as lists: name columns "

@@ -51,7 +51,7 @@ _MEMORY_GOES_BACK = {
 # Memory of a worker as it was measured: the process with all that it imports and compiles; for
 # each thread what is routed to it, which is bounded, and copies of a piece.
 _PROCESS = 310 * 2**20
-_ROUTED, _ROUTED_TIMES = 120 * 2**20, 20
+_ROUTED, _ROUTED_TIMES = 160 * 2**20, 20
 _PIECE_TIMES = 4
 _told_open: WeakSet[Client] = WeakSet()
 
@@ -141,7 +141,7 @@ def needed_memory(largest_piece: int, threads: int = 1) -> int:
     Examples
     --------
     >>> needed_memory(250_000) // 2**20, needed_memory(32_000_000) // 2**20
-    (400, 704)
+    (400, 752)
     """
     each = min(_ROUTED, _ROUTED_TIMES * largest_piece) + _PIECE_TIMES * largest_piece
     paused = dask.config.get("distributed.worker.memory.pause") or 1.0
@@ -181,11 +181,14 @@ def connected(
     try:
         return Client(address, security=security)
     except Exception as error:
-        raise SdcRuntimeError(
-            f"no scheduler could be reached at {address!r} ({_why(address, error)}): check the "
-            "address, such as tcp://host:8786, and that the scheduler runs; if it is encrypted "
-            "(tls://), that both sides have certificates of one authority."
-        ) from None
+        why = _why(address, error)
+    # Here the client that failed is gone: an exception that holds it would have it closed later,
+    # when the collector of garbage comes, which may be while Dask holds a lock.
+    raise SdcRuntimeError(
+        f"no scheduler could be reached at {address!r} ({why}): check the address, such as "
+        "tcp://host:8786, and that the scheduler runs; if it is encrypted (tls://), that both "
+        "sides have certificates of one authority."
+    )
 
 
 def _why(address: str, error: Exception) -> str:
