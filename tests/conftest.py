@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import compiling
 import dask
@@ -37,6 +39,26 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let processes that run tests side by side keep groups of tests together."""
     if getattr(config.option, "dist", "no") == "load":
         config.option.dist = "loadgroup"
+
+
+@functools.cache
+def _meeting() -> tempfile.TemporaryDirectory[str]:
+    """Return where processes that run tests see what the others have compiled."""
+    return tempfile.TemporaryDirectory()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process that is to run tests where to meet the others."""
+    node.workerinput["meeting"] = _meeting().name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Compile kernels once for all processes, before the first test, whose time is limited."""
+    given = getattr(session.config, "workerinput", {})
+    if "meeting" in given:
+        compiling.compile_together(Path(given["meeting"]))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -76,13 +98,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_sessionfinish() -> None:
     """Close the cluster if the tests ended before the last one on it."""
     _close_cluster()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Compile kernels once for all processes that run tests, before the first test."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        compiling.compile_together(tmp_path_factory.getbasetemp().parent)
+    if _meeting.cache_info().currsize:
+        _meeting().cleanup()
 
 
 _open = contextlib.ExitStack()

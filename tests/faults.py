@@ -44,6 +44,8 @@ ILLNESS = "serinosis canaria"
 
 LIMIT = 240  # seconds after which a job hangs
 
+PROGRAM = "import sys, sdc_dask_start; sys.exit(sdc_dask_start.start())"  # as it is installed
+
 
 # The source, and what is read of a release
 
@@ -409,7 +411,7 @@ def begin(source: Path, target: Path, *options: str, inside: Sequence[str] = (),
     """Begin to protect a source by the command of the program."""
     log = target.parent / f"{target.name}.log"
     log.unlink(missing_ok=True)
-    command = [*inside, sys.executable, "-m", "sdc_dask", "protect", str(source), str(target)]
+    command = [*inside, sys.executable, "-c", PROGRAM, "protect", str(source), str(target)]
     command += ["--columns", ",".join(MASKED), "-k", str(K), "--by", "region"]
     command += ["--keep", ",".join(KEPT), "--drop", "*", "--max-block", "20000", *options]
     began = time.monotonic()

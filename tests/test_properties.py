@@ -349,3 +349,48 @@ def test_half_floats_in_files(tmp_path: Path, spec: Spec) -> None:
     frame = pd.DataFrame({"x": np.arange(6.0), "half": half})
     case = Case(frame, [], [0, 4, 6], 7)
     assert check_release(case, [spec], tmp_path, "random")
+
+
+RARE: dict[str, pa.Array] = {
+    "periods": pa.array(pd.PeriodIndex(["2001-02-03", "1969-12-31"], freq="D").repeat(3)),
+    "intervals": pa.array(pd.arrays.IntervalArray.from_breaks([0, 1, 123456]).repeat(3)),
+    "views": pa.array(["a", "Zx9canaryQ7"] * 3, pa.string_view()),
+    "clock": pa.array([1, 86_399_999_999] * 3, pa.time64("us")),
+    "large texts": pa.array(["a", "Zx9canaryQ7"] * 3, pa.large_string()),
+    "fixed width": pa.array([b"abc", b"\xff\xfe\x00"] * 3, pa.binary(3)),
+    "wide decimals": pa.array([1, 123456] * 3).cast(pa.decimal256(50, 3)),
+    "dictionary": pa.array([7, 123456] * 3).dictionary_encode(),
+    "nothing": pa.nulls(6),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in ("periods", "views") else pytest.param(kind, marks=pytest.mark.soak)
+        for kind in RARE
+    ],
+)
+def test_rare_types_in_files_are_released_or_refused(tmp_path: Path, kind: str) -> None:
+    table = pa.table({"x": np.arange(6.0), "rare": RARE[kind]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    cells = pd.Series(RARE[kind].to_pylist(), dtype=object)
+    case = Case(pd.DataFrame({"rare": cells}), [], [], 0)
+    found = {
+        "kept": Microaggregation(["x"], 3),
+        "strata": Microaggregation(["x"], 3, by="rare"),
+        "strata of a swap": RankSwap(["x"], 50, by="rare"),
+        "swapped": RankSwap(["rare"], 50),
+        "masked": Microaggregation(["rare"], 3),
+    }
+    for role, spec in found.items():
+        target = tmp_path / role
+        summary = attempt(
+            case,
+            lambda spec=spec, target=target: sdc_dask.protect(
+                tmp_path / "in.parquet", target, spec, keep="*"
+            ),
+        )
+        assert target.exists() == (not isinstance(summary, str))
+        if target.exists():
+            assert sdc_dask.verify(target).ok
