@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sdc_dask import Microaggregation, RankSwap
 from sdc_dask.kernels.boxes import box_tree, reaches_others
+from sdc_dask.risk.attacks import reach
 
 COLUMNS = ["x", "y", "z"]
 
@@ -102,11 +104,101 @@ def test_boxes_of_others(n: int, d: int, seed: int) -> None:
     squares = rng.integers(0, 40, 50).astype(float)
     own = rng.integers(0, 6, 50)
     weight = rng.choice([0.5, 1, 2], d)
-    gaps = (np.clip(points[:, None], low, high) - points[:, None]) * weight
-    near = (gaps**2).sum(-1) <= squares[:, None]
+    # What each point looks at: some of it on one side only, some of it nowhere near the boxes.
+    begin = points - rng.choice([1, 4, np.inf], (50, d))
+    end = points + rng.choice([0, 3, np.inf], (50, d))
+    lowest, highest = np.maximum(low, begin[:, None]), np.minimum(high, end[:, None])
+    with np.errstate(invalid="ignore"):
+        gaps = (np.clip(points[:, None], lowest, highest) - points[:, None]) * weight
+    near = (lowest <= highest).all(-1) & ((gaps**2).sum(-1) <= squares[:, None])
     expected = (near & (owner != own[:, None])).any(1)
-    found = reaches_others(box_tree(low, high, owner), points, squares, weight, own)
+    found = reaches_others(box_tree(low, high, owner), points, squares, weight, own, begin, end)
     assert np.array_equal(found, expected)
+
+
+SPECS = {
+    "rank_swap": RankSwap(COLUMNS, 4),
+    "rank_swap with averaged ends": RankSwap(COLUMNS, 4, top=3, bottom=3),
+    "intersection": Microaggregation([[name] for name in COLUMNS], 4, blocking=None),
+    "intersection with rounding": Microaggregation(
+        [[name] for name in COLUMNS], 4, blocking=None, decimals=1
+    ),
+    "alignment": Microaggregation([["x"], ["z"]], 4, method="optimal"),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("size", [150, 3_000])
+def test_whoever_knows_the_masking_is_between_the_bounds(name: str, size: int) -> None:
+    frame, spec = survey(), SPECS[name]
+    masked = frame.sdc.mask(spec, **({"random_state": 1} if isinstance(spec, RankSwap) else {}))
+    options = {"columns": list(spec.masked), "knows": spec}
+    exact = frame.sdc.linkage(masked, name.split(" ")[0], **options)
+    blocked = frame.sdc.linkage(
+        masked, name.split(" ")[0], blocking="tree", max_block=size, **options
+    )
+    assert blocked.low <= exact.rate <= blocked.high
+    assert blocked.certain <= exact.certain
+    assert blocked.tried == len(frame)
+    if size == len(frame):  # one block, and quantiles that are all values
+        assert (blocked.rate, blocked.certain, blocked.high) == (
+            exact.rate,
+            exact.certain,
+            exact.rate,
+        )
+        assert (blocked.candidates, blocked.few) == (exact.candidates, exact.few)
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(2, 300),
+    values=st.integers(1, 50),
+    size=st.integers(2, 60),
+    p=st.floats(1, 60),
+    quantiles=st.integers(2, 40),
+    seed=st.integers(0, 10**6),
+)
+def test_ends_are_rounded_outward(
+    n: int, values: int, size: int, p: float, quantiles: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.integers(0, values, (n, 2)).astype(float), columns=["a", "b"])
+    spec = RankSwap(["a", "b"], max(p, 101 / n))  # percent: a rank at least
+    masked = frame.sdc.mask(spec, random_state=seed)
+    exact = frame.sdc.linkage(masked, "rank_swap", knows=spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reach, "QUANTILES", quantiles)
+        blocked = frame.sdc.linkage(
+            masked, "rank_swap", knows=spec, blocking="tree", max_block=size
+        )
+    assert "not what the intruder" not in blocked.note
+    assert blocked.low <= exact.rate + 1e-9
+    assert blocked.high >= exact.rate - 1e-9
+    assert blocked.certain <= exact.certain
+
+
+def test_bounds_of_a_swap_that_is_known_are_near() -> None:
+    frame = survey(20_000)
+    spec = RankSwap(["x", "z"], 0.3)
+    masked = frame.sdc.mask(spec, random_state=1)
+    options = {"attack": "rank_swap", "knows": spec, "columns": ["x", "z"]}
+    exact = frame.sdc.linkage(masked, **options)
+    blocked = frame.sdc.linkage(masked, blocking="tree", max_block=2_000, **options)
+    blind = frame.sdc.linkage(masked, columns=["x", "z"])
+    assert blind.rate < 0.95 * exact.rate < blocked.low <= exact.rate <= blocked.high
+    assert blocked.high < exact.rate + 2
+    assert 0.9 * exact.certain < blocked.certain <= exact.certain
+
+
+def test_a_wrong_guess_of_p_misses_records_in_blocks_too() -> None:
+    frame = survey()
+    masked = frame.sdc.mask(RankSwap(COLUMNS, 20), random_state=1)
+    spec = RankSwap(COLUMNS, 5)
+    exact = frame.sdc.linkage(masked, "rank_swap", knows=spec)
+    blocked = frame.sdc.linkage(masked, "rank_swap", knows=spec, blocking="tree")
+    assert "not what the intruder takes them" in exact.note
+    assert exact.remarks[-1] in blocked.remarks
+    assert blocked.rate == exact.rate
 
 
 @pytest.mark.long_on_cluster
@@ -117,6 +209,11 @@ def test_dask_gives_what_pandas_gives(scheduler: str) -> None:
         for partitions in (1, 11):
             lazy = [dd.from_pandas(each, npartitions=partitions) for each in (frame, masked)]
             assert lazy[0].sdc.linkage(lazy[1], blocking="tree", max_block=200) == expected
+    spec = SPECS["rank_swap"]
+    masked = frame.sdc.mask(spec, random_state=1)
+    options = {"attack": "rank_swap", "knows": spec, "blocking": "tree", "max_block": 200}
+    lazy = [dd.from_pandas(each, npartitions=7) for each in (frame, masked)]
+    assert lazy[0].sdc.linkage(lazy[1], **options) == frame.sdc.linkage(masked, **options)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +225,24 @@ def test_dask_gives_what_pandas_gives(scheduler: str) -> None:
         ({"blocking": "tree", "distance": "mahalanobis"}, "Euclidean distance alone"),
         ({"blocking": "univariate"}, "blocking must be one of"),
         ({"blocking": "tree", "max_block": 1}, "max_block must be at least 2"),
+        ({"attack": "rank_swap", "knows": SPECS["rank_swap"], "max_block": 9}, "has no meaning"),
+        (
+            {
+                "attack": "rank_swap",
+                "knows": SPECS["rank_swap"],
+                "blocking": "tree",
+                "sample": 9,
+            },
+            "leave out one of blocking and sample",
+        ),
+        (
+            {
+                "attack": "rank_swap",
+                "knows": RankSwap(COLUMNS, 4, method="distribution"),
+                "blocking": "tree",
+            },
+            "sets none",
+        ),
     ],
 )
 def test_arguments_that_do_not_go_together(options: dict, message: str) -> None:

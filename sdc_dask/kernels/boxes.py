@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
-from sdc_dask.kernels.kd_tree import bound_parents, box_distance, new_stack, unrolled
+from sdc_dask.kernels.kd_tree import bound_parents, new_stack, unrolled, width
 
 
 class BoxTree(NamedTuple):
@@ -61,8 +61,10 @@ def reaches_others(
     squares: NDArray[np.float64],
     weight: NDArray[np.float64],
     own: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Tell whether a box of another owner is as near to a point as a given distance, or nearer.
+    """Return whether a box of another owner is as near to a point as a given distance, or nearer.
 
     Parameters
     ----------
@@ -74,6 +76,9 @@ def reaches_others(
         What differences of coordinates are multiplied by.
     own : ndarray of int64, shape (m,)
         For every point, the owner whose boxes do not count.
+    low, high : ndarray of float64, shape (m, d), C order
+        For every point, what is looked at of boxes: what lies between these ends, which belong to
+        it and may be infinite.
 
     Notes
     -----
@@ -83,16 +88,17 @@ def reaches_others(
     --------
     >>> import numpy as np
     >>> tree = box_tree(np.array([[0.0], [5.0]]), np.array([[3.0], [9.0]]), np.array([0, 1]))
-    >>> points, own = np.array([[1.0], [2.0], [2.0]]), np.array([0, 0, 1])
-    >>> reaches_others(tree, points, np.array([4.0, 9.0, 0.0]), np.ones(1), own)
-    array([False,  True,  True])
+    >>> points, own = np.array([[1.0], [2.0], [2.0], [2.0]]), np.array([0, 0, 1, 0])
+    >>> low, high = np.full((4, 1), -np.inf), np.array([[np.inf], [np.inf], [np.inf], [4.0]])
+    >>> reaches_others(tree, points, np.array([4.0, 9.0, 0.0, 9.0]), np.ones(1), own, low, high)
+    array([False,  True,  True, False])
     """
     m, d = points.shape
-    return _reaches_others(unrolled(d, m, most=8), tree, points, squares, weight, own)
+    return _reaches_others(unrolled(d, m, most=8), tree, points, squares, weight, own, low, high)
 
 
 @jit
-def _reaches_others(dims, tree, points, squares, weight, own):
+def _reaches_others(dims, tree, points, squares, weight, own, low, high):
     first_leaf = len(tree.owner) // 2
     stack = new_stack(first_leaf + 1)
     out = np.zeros(len(points), np.bool_)
@@ -104,7 +110,7 @@ def _reaches_others(dims, tree, points, squares, weight, own):
             node = stack[size]
             if tree.owner[node] == own[i]:
                 continue
-            if box_distance(dims, tree.box[node], points[i], weight) > squares[i]:
+            if _distance(dims, tree.box[node], points[i], weight, low[i], high[i]) > squares[i]:
                 continue
             if node >= first_leaf:
                 out[i] = True
@@ -113,3 +119,21 @@ def _reaches_others(dims, tree, points, squares, weight, own):
             stack[size + 1] = 2 * node + 2
             size += 2
     return out
+
+
+@jit
+def _distance(dims, box, point, weight, low, high):
+    """Return the squared distance of a point to what of a box lies between two ends."""
+    distance = 0.0
+    for j in range(width(dims, point)):
+        begin = max(box[0, j], low[j])
+        end = min(box[1, j], high[j])
+        if begin > end:
+            return np.inf
+        gap = 0.0
+        if point[j] < begin:
+            gap = (begin - point[j]) * weight[j]
+        elif point[j] > end:
+            gap = (point[j] - end) * weight[j]
+        distance += gap * gap
+    return distance

@@ -69,18 +69,37 @@ def count_candidates(
 def _count_candidates(tree, before, points, rows, low, high, squares, weight):
     inside = np.empty(len(rows), np.int64)
     ties = np.empty(len(rows), np.int64)
-    first_leaf = len(tree.start) - 2
-    stack = new_stack(first_leaf + 1)
+    cut, planes = _cuts(tree)
+    stack = new_stack(len(tree.start) - 1)
     for i in range(len(rows)):
         inside[rows[i]], ties[rows[i]] = _candidates(
-            tree, before, first_leaf, points[i], low[i], high[i], squares[i], weight, stack
+            tree, cut, planes, before, points[i], low[i], high[i], squares[i], weight, stack
         )
     return inside, ties
 
 
 @jit
-def _candidates(tree, before, first_leaf, point, low, high, square, weight, stack):
+def _cuts(tree):
+    """Return the column that each node is cut in, and where its two halves begin and end there."""
+    nodes = len(tree.start) - 2
+    cut = np.zeros(nodes, np.int64)
+    planes = np.empty((nodes, 4))
+    for node in range(nodes):
+        left = tree.box[2 * node + 1]
+        right = tree.box[2 * node + 2]
+        for j in range(tree.points.shape[1]):
+            if left[1, j] <= right[0, j]:
+                cut[node] = j
+                break
+        j = cut[node]
+        planes[node] = left[0, j], left[1, j], right[0, j], right[1, j]
+    return cut, planes
+
+
+@jit
+def _candidates(tree, cut, planes, before, point, low, high, square, weight, stack):
     d = len(point)
+    first_leaf = len(tree.start) - 2
     inside = 0
     ties = 0
     stack[0] = 0
@@ -88,35 +107,36 @@ def _candidates(tree, before, first_leaf, point, low, high, square, weight, stac
     while size > 0:
         size -= 1
         node = stack[size]
-        box = tree.box[node]
-        apart = False
-        within = True
-        for j in range(d):
-            if box[0, j] > high[j] or box[1, j] < low[j]:
-                apart = True
-                break
-            if box[0, j] < low[j] or box[1, j] > high[j]:
-                within = False
-        if apart:
-            continue
-        # All of it is in the box, and none of it near enough to matter.
-        if within and (ties < 0 or box_distance(_ANY, box, point, weight) > square):
-            begin, end = _slots(tree, first_leaf, node)
-            inside += before[end] - before[begin]
-            continue
         if node < first_leaf:
+            a = low[cut[node]]
+            b = high[cut[node]]
+            # All of it is in the box, and none of it near enough to matter.
+            if (
+                planes[node, 0] >= a
+                and planes[node, 3] <= b
+                and _is_within(tree.box[node], low, high)
+                and (ties < 0 or box_distance(_ANY, tree.box[node], point, weight) > square)
+            ):
+                begin, end = _slots(tree, first_leaf, node)
+                inside += before[end] - before[begin]
+                continue
+            # Without a branch, since nobody could foresee which way it goes.
             stack[size] = 2 * node + 1
-            stack[size + 1] = 2 * node + 2
-            size += 2
+            size += (planes[node, 1] >= a) & (planes[node, 0] <= b)
+            stack[size] = 2 * node + 2
+            size += (planes[node, 2] <= b) & (planes[node, 3] >= a)
+            continue
+        meets = True
+        for j in range(d):
+            meets &= (tree.box[node, 0, j] <= high[j]) & (tree.box[node, 1, j] >= low[j])
+        if not meets:
             continue
         leaf = node - first_leaf
         for i in range(tree.start[leaf], tree.start[leaf + 1]):
-            out = False
+            held = True
             for j in range(d):
-                if tree.points[i, j] < low[j] or tree.points[i, j] > high[j]:
-                    out = True
-                    break
-            if out:
+                held &= (tree.points[i, j] >= low[j]) & (tree.points[i, j] <= high[j])
+            if not held:
                 continue
             distance = 0.0
             for j in range(d):
@@ -128,6 +148,14 @@ def _candidates(tree, before, first_leaf, point, low, high, square, weight, stac
             elif distance == square and ties >= 0:
                 ties += tree.counts[i]
     return inside, ties
+
+
+@jit
+def _is_within(box, low, high):
+    within = True
+    for j in range(len(low)):
+        within &= (box[0, j] >= low[j]) & (box[1, j] <= high[j])
+    return within
 
 
 @jit

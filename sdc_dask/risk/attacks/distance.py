@@ -30,7 +30,8 @@ from sdc_dask.kernels.neighbours import (
     search_tree,
     squared_distances,
 )
-from sdc_dask.risk.attacks.blocked import LARGEST_BLOCK, link_in_blocks
+from sdc_dask.risk.attacks.blocked import BOUNDS, check_blocking, link_in_blocks
+from sdc_dask.risk.attacks.reach import Limits, Reach
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names
 from sdc_dask.risk.linkage import Linkage, count_links, of_ties
@@ -79,19 +80,12 @@ class DistanceOptions:
                 "units: leave it out."
             )
         arguments.flag(self.assignment, "assignment")
-        arguments.one_of(self.blocking, "blocking", ["tree", None])
-        if self.blocking is None:
-            if not isinstance(self.max_block, str) or self.max_block != "auto":
-                raise SdcValueError(
-                    "max_block has no meaning without blocks: leave it out, or pass "
-                    "blocking='tree'."
-                )
-        elif self.distance != "euclidean":
+        check_blocking(self.blocking, self.max_block)
+        if self.blocking is not None and self.distance != "euclidean":
             raise SdcValueError(
                 "blocking='tree' has bounds for the Euclidean distance alone: leave it out, or use "
                 "distance='euclidean'."
             )
-        arguments.block_size(self.max_block, 2)
 
     def check(self, sampling: Sampling, _sets: Sequence[Names]) -> None:
         """Raise ValueError if records are drawn where all are tried."""
@@ -111,11 +105,6 @@ class DistanceOptions:
         """What the attack is called."""
         scaled = self.distance == "euclidean" and self.standardize
         return f"{'standardized ' if scaled else ''}{self.distance} distance"
-
-    @property
-    def largest_block(self) -> int:
-        """What `max_block` stands for."""
-        return LARGEST_BLOCK if isinstance(self.max_block, str) else self.max_block
 
 
 def link_by_distance(
@@ -231,14 +220,11 @@ class View:
 
 
 def _within_blocks(encounter: Encounter, view: View, options: DistanceOptions) -> Linkage:
-    links = link_in_blocks(encounter, view.columns, view.space, options.largest_block)
-    note = (
-        "rate and low are a lower bound, high is an upper one: all records were tried, within "
-        "blocks of masked records"
-    )
+    anywhere = [Limits(Reach("free"))] * len(view.columns)
+    links = link_in_blocks(encounter, view.columns, view.space, options.max_block, anywhere)
     d = len(view.columns)
     possible = of_ties(options.name, d, links.possible, encounter.n)
-    lower = of_ties(f"{options.name}, blocked", d, links.certain, encounter.n, note)
+    lower = of_ties(f"{options.name}, blocked", d, links.certain, encounter.n, BOUNDS)
     return replace(lower, high=possible.rate)
 
 

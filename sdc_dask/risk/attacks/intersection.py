@@ -7,8 +7,8 @@ them, and links to the nearest. If there is one only, he knows that he is right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,13 @@ from sdc_dask.kernels.neighbours import distinct, search_tree, squared_distances
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.risk.attacks.blocked import BOUNDS, check_blocking, link_in_blocks
 from sdc_dask.risk.attacks.reach import (
     Reach,
     check_specs,
     intervals,
     is_contiguous,
+    limits,
     reaches_of,
     window_of_swap,
 )
@@ -38,6 +40,7 @@ from sdc_dask.risk.linkage import Linkage, of_ties
 from sdc_dask.risk.sampling import Sampling
 
 MOST_VALUES = 25_000_000  # of all records, if all are tried: they come to the client
+_BOX = "nearest in the box of what each column can have become"
 FEW = 5  # candidates: a record with fewer is nearly found
 
 Array = NDArray[np.float64]
@@ -84,7 +87,43 @@ class Knowing:
 
 
 @dataclass(frozen=True)
-class IntersectionOptions(Knowing):
+class Boxing(Knowing):
+    """What an intruder knows of what can have become of values, and how all records are tried.
+
+    Parameters
+    ----------
+    blocking : {"tree"}, optional
+        Try all original records, each against the masked ones in the block of its own, for frames
+        of any size and maskings with a hard limit. The result is a lower bound, as that of an
+        attack by distance; candidates are those within the block, of which there are more in all.
+    max_block : int, default "auto"
+        Of `blocking`: a leaf of the 2^d-tree with more masked records is split; 100,000 by default.
+    """
+
+    blocking: str | None = field(default=None, kw_only=True)
+    max_block: int | str = field(default="auto", kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_blocking(self.blocking, self.max_block)
+
+    def check(self, sampling: Sampling, sets: Sequence[Names]) -> None:
+        """Raise an error unless the specs mask all columns that are known, and can be met so."""
+        super().check(sampling, sets)
+        if self.blocking is None:
+            return
+        if sampling.size is not None:
+            raise SdcValueError(
+                "blocking='tree' tries all records: leave out one of blocking and sample."
+            )
+        if not all(reach.sure for each in sets for reach in self.reaches(each)):
+            raise SdcValueError(
+                "blocking='tree' is for maskings that set a hard limit, and rank swapping by "
+                "'distribution' or 'buckets' sets none: pass sample=10_000 instead."
+            )
+
+
+@dataclass(frozen=True)
+class IntersectionOptions(Boxing):
     """What an intruder knows, of any masking.
 
     Parameters
@@ -100,6 +139,7 @@ class IntersectionOptions(Knowing):
     has_file: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         arguments.flag(self.has_file, "has_file")
 
     def reaches(self, columns: Names) -> list[Reach]:
@@ -108,7 +148,7 @@ class IntersectionOptions(Knowing):
 
 
 @dataclass(frozen=True)
-class RankSwapOptions(Knowing):
+class RankSwapOptions(Boxing):
     """What an intruder knows of a rank swapping.
 
     Parameters
@@ -124,6 +164,7 @@ class RankSwapOptions(Knowing):
     factor: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.factor is not None:
             arguments.number(self.factor, "factor", 0.0)
 
@@ -148,7 +189,7 @@ class RankSwapOptions(Knowing):
 
 
 @dataclass(frozen=True)
-class AlignmentOptions(Knowing):
+class AlignmentOptions(Boxing):
     """What an intruder knows of columns that were microaggregated one by one.
 
     Parameters
@@ -182,15 +223,15 @@ class AlignmentOptions(Knowing):
 
 
 def link_by_intersection(
-    encounter: Encounter, sets: Sequence[Names], options: Knowing
+    encounter: Encounter, sets: Sequence[Names], options: Boxing
 ) -> list[Linkage]:
     """Link original records to the nearest of the masked ones that they can have become.
 
     Parameters
     ----------
     encounter : Encounter
-        If all its records are tried, these come to the client, and must not have more than 25
-        million values.
+        If all its records are tried without blocks, these come to the client, and must not have
+        more than 25 million values.
     sets : sequence of tuples
         Columns that the intruder knows, for every attack.
     options : IntersectionOptions, RankSwapOptions or AlignmentOptions
@@ -206,7 +247,9 @@ def link_by_intersection(
     time of a record grows with the number of candidates far less than linearly.
 
     A sample of a Dask frame takes a pass to draw, one to count ranks, three or four to find the
-    ends of intervals, and one to search, however many sets there are.
+    ends of intervals, and one to search, however many sets there are. With blocks, three or four
+    passes of the masked frame give the ends of a set's intervals, rounded outward to 10,000
+    quantiles of each column, and both frames are read and shuffled once for each set.
 
     Examples
     --------
@@ -222,11 +265,14 @@ def link_by_intersection(
     (True, True)
     """
     encounter.check()
+    if options.blocking is not None:
+        return [_within_blocks(encounter, each, options) for each in sets]
     widest = max(sets, key=len)
     if not encounter.sampled and encounter.n * len(widest) > MOST_VALUES:
         raise SdcValueError(
             f"{encounter.n:,} records of {len(widest)} columns are too many to try all: pass "
-            "sample=10_000 to try a random sample against all masked records."
+            "sample=10_000 to try a random sample against all masked records, or blocking='tree' "
+            "for bounds."
         )
     needed = list(dict.fromkeys(name for each in sets for name in each))
     reaches = {name: options.reaches(each)[j] for each in sets for j, name in enumerate(each)}
@@ -240,6 +286,23 @@ def link_by_intersection(
         at = [places[name] for name in each]
         views.append(_view(encounter, each, low[:, at], high[:, at], [reaches[n] for n in each]))
     return _linked(encounter, views)
+
+
+def _within_blocks(encounter: Encounter, columns: Names, options: Boxing) -> CandidateLinkage:
+    space = euclidean(encounter.before, columns, standardize=True)
+    reach = limits(encounter, columns, options.reaches(columns))
+    links = link_in_blocks(encounter, columns, space, options.max_block, reach)
+    found = _of_candidates(
+        f"{_BOX}, blocked",
+        len(columns),
+        encounter.n,
+        links.certain,
+        links.candidates,
+        links.alone,
+        [BOUNDS, "candidates are those within blocks", *_missed(links.missed)],
+    )
+    possible = of_ties("", len(columns), links.possible, encounter.n)
+    return replace(found, high=possible.rate)
 
 
 def _link_one(encounter: Encounter, columns: Names, reaches: list[Reach]) -> Linkage:
@@ -316,30 +379,47 @@ def _merge(parts: list[list[tuple[Ranks, Ranks]]]) -> list[tuple[Ranks, Ranks]]:
 
 def _summed(encounter: Encounter, view: _View, inside: Ranks, ties: Ranks) -> CandidateLinkage:
     """Sum up links. A masked version outside of its intervals is never found."""
-    d = len(view.columns)
-    there = view.agreeing == d if view.sure else np.ones(len(ties), bool)
-    links = np.where(there, np.maximum(ties, 0), 0)
-    sizes, records = np.unique(links, return_counts=True)
+    there = view.agreeing == len(view.columns) if view.sure else np.ones(len(ties), bool)
     notes = [encounter.note]
     if not view.sure:
         notes.append("candidates are the records in the most intervals, and none is certain")
-    missed = int((~there).sum())
-    if missed:
-        notes.append(f"{missed:,} records are not what the intruder takes them to have become")
-    known = "box of what each column can have become" if view.sure else "most intervals"
-    found = of_ties(
-        f"nearest in the {known}",
-        d,
-        dict(zip(sizes.tolist(), records.tolist(), strict=True)),
+    return _of_candidates(
+        _BOX if view.sure else "nearest in the most intervals",
+        len(view.columns),
         encounter.n,
-        "; ".join(notes),
+        _count(np.where(there, np.maximum(ties, 0), 0)),
+        _count(inside),
+        int((there & (inside == 1)).sum()) if view.sure else 0,
+        notes + _missed(int((~there).sum())),
     )
-    base = {each.name: getattr(found, each.name) for each in fields(Linkage)}
-    base["certain"] = int((there & (inside == 1)).sum()) if view.sure else 0
-    share = 100 / len(inside)
+
+
+def _count(numbers: Ranks) -> dict[int, int]:
+    found, records = np.unique(numbers, return_counts=True)
+    return dict(zip(found.tolist(), records.tolist(), strict=True))
+
+
+def _missed(records: int) -> list[str]:
+    taken = "records are not what the intruder takes them to have become"
+    return [f"{records:,} {taken}"] if records else []
+
+
+def _of_candidates(
+    attack: str,
+    columns: int,
+    population: int,
+    ties: Mapping[int, int],
+    candidates: Mapping[int, int],
+    alone: int,
+    notes: list[str],
+) -> CandidateLinkage:
+    """Sum up links, by the numbers of records that they are to and of those that they may be to."""
+    found = of_ties(attack, columns, ties, population, "; ".join(notes))
+    base = {each.name: getattr(found, each.name) for each in fields(Linkage)} | {"certain": alone}
+    few = sum(records for number, records in candidates.items() if number < FEW)
     return CandidateLinkage(
         **base,
-        candidates=float(inside.mean()),
-        alone=share * base["certain"],
-        few=share * int((inside < FEW).sum()),
+        candidates=sum(number * records for number, records in candidates.items()) / found.tried,
+        alone=100 * alone / found.tried,
+        few=100 * few / found.tried,
     )

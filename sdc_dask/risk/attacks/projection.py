@@ -90,7 +90,7 @@ def link_by_projection(
         As in an attack by distance.
     sets : sequence of tuples
         Columns that the intruder knows, for every attack. Those of one column set are projected
-        to one number, by means, deviations and components of the masked file.
+        to one number, by means, deviations and components of the original, as for masking.
     options : ProjectionOptions
 
     Returns
@@ -128,15 +128,15 @@ def _space(encounter: Encounter, columns: Names, options: ProjectionOptions) -> 
 def _projection(
     encounter: Encounter, columns: list[Hashable], spec: Spec, wanted: str
 ) -> Projection:
-    """Return what the known columns of a set are projected by, from the masked file."""
+    """Return what the known columns of a set are projected by: as they were for masking."""
     method = wanted
     if wanted == "same":
         method = spec.method if isinstance(spec, Microaggregation) else "pcp"
         method = "pcp" if method in ("mdav", "vmdav") else method
     if len(columns) == 1 or method == "optimal":
         return Single()
-    found = encounter.after
-    standardized = found.coordinates(columns, standardize=True)
+    # Masking makes deviations smaller, and not those of all columns alike.
+    standardized = encounter.before.coordinates(columns, standardize=True)
     if method == "zscores":
         return Axis(standardized, np.ones(len(columns)))
     if method in AGGREGATIONS:
@@ -148,5 +148,5 @@ def _projection(
             )
         low, high = encounter.before.bounds(columns)
         return Aggregated(method, parameters_of(spec), low, high)
-    moments = co_moments(encounter.masked, columns)
+    moments = co_moments(encounter.original, columns)
     return Axis(standardized, principal_axis(moments, standardize=True))

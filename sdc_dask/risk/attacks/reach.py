@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.ranks import ranks_of, values_at
+from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.ranks import count_below, ranks_of, values_at
 from sdc_dask.errors import SdcValueError
+from sdc_dask.kernels.intervals import Borders, borders_of, cells_of
 from sdc_dask.kernels.swaps import share_of, window_of
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
@@ -28,6 +30,8 @@ from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.risk.encounter import Encounter
+
+QUANTILES = 10_000  # of a column, to which ends of intervals are rounded
 
 Ranks = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -87,11 +91,14 @@ class Reach:
         else:
             width = window_of(n, self.percent)
             lows, highs = share_of(n, self.bottom), share_of(n, self.top)
+            first, last = below, upto
             # Among averaged extremes a value can have had any of their ranks.
-            first = np.where(upto > n - highs, np.minimum(below, n - highs), below)
-            first = np.where(below < lows, 0, first) - width
-            last = np.where(below < lows, np.maximum(upto, lows), upto)
-            last = np.where(upto > n - highs, n, last) - 1 + width
+            if lows or highs:
+                first = np.where(upto > n - highs, np.minimum(below, n - highs), below)
+                first = np.where(below < lows, 0, first)
+                last = np.where(below < lows, np.maximum(upto, lows), upto)
+                last = np.where(upto > n - highs, n, last)
+            first, last = first - width, last - 1 + width
         return np.clip(first, 0, n - 1), np.clip(last, 0, n - 1)
 
 
@@ -104,64 +111,128 @@ def intervals(
     values at ranks take some passes over the masked frame.
     """
     places = encounter.places(columns)
-    old, new = (values[:, places] + 0.0 for values in encounter.drawn)
-    low, high = np.full(old.shape, -np.inf), np.full(old.shape, np.inf)
+    # Column by column in memory, as they are filled.
+    low, high = (np.full((len(columns), len(encounter.tried)), end).T for end in (-np.inf, np.inf))
+    ranked = []
     for j, reach in enumerate(reaches):
         if reach.kind == "exact":
-            low[:, j] = high[:, j] = new[:, j]
-    for frame, which, values in (
-        (encounter.original, ("aligned",), old),
-        (encounter.masked, ("window", "neighbours"), new),
-    ):
-        some = [j for j, reach in enumerate(reaches) if reach.kind in which]
+            low[:, j] = high[:, j] = _column(encounter.drawn[1], places[j])
+        elif reach.kind != "free":
+            ranked.append(j)
+    if not encounter.sampled:
+        for j in ranked:
+            _fill(encounter, places[j], reaches[j], low[:, j], high[:, j])
+        return low, high
+    tried = len(encounter.tried)
+    for frame, aligned in ((encounter.original, True), (encounter.masked, False)):
+        some = [j for j in ranked if (reaches[j].kind == "aligned") is aligned]
         if not some:
             continue
         names = [columns[j] for j in some]
-        if encounter.sampled:
-            several = any(reaches[j].slack for j in some)
-            ends = [reaches[j].ends(old[:, j])[: 1 + several] for j in some]
-            both = ranks_of(frame, names, [each.ravel() for each in ends])
-            tried = len(old)
-            counted = [(below[:tried], upto[-tried:]) for below, upto in both]
-        else:
-            orders = [np.sort(values[:, j]) for j in some]
-            counted = [
-                _count(order, *reaches[j].ends(old[:, j]))
-                for order, j in zip(orders, some, strict=True)
-            ]
-        found = [
-            reaches[j].ranks(below, upto, encounter.n)
-            for j, (below, upto) in zip(some, counted, strict=True)
+        several = any(reaches[j].slack for j in some)
+        sought = [
+            reaches[j].ends(_column(encounter.drawn[0], places[j]))[: 1 + several].ravel()
+            for j in some
         ]
-        for (firsts, lasts), j in zip(
-            _values(encounter, names, found, new[:, some]), some, strict=True
-        ):
-            low[:, j], high[:, j] = firsts, lasts
+        ranks = [
+            np.concatenate(reaches[j].ranks(below[:tried], upto[-tried:], encounter.n))
+            for j, (below, upto) in zip(some, ranks_of(frame, names, sought), strict=True)
+        ]
+        for j, found in zip(some, values_at(encounter.masked, names, ranks), strict=True):
+            low[:, j], high[:, j] = np.split(found, 2)
     return low, high
 
 
-def _count(order: Array, low: Array, high: Array) -> tuple[Ranks, Ranks]:
-    """Return how many sorted values are below the lower, and not above the upper, of two ends."""
-    # In ascending order, searches meet values that are in the cache.
-    ascending = np.argsort(low)
-    below, upto = np.empty((2, len(low)), np.int64)
-    below[ascending] = np.searchsorted(order, low[ascending], side="left")
-    upto[ascending] = np.searchsorted(order, high[ascending], side="right")
-    return below, upto
+def _column(values: Array, place: int) -> Array:
+    return values[:, place] + 0.0
 
 
-def _values(
-    encounter: Encounter,
-    names: Sequence[Hashable],
-    ends: Sequence[tuple[Ranks, Ranks]],
-    new: Array,
-) -> list[tuple[Array, Array]]:
-    """Return the masked values at ranks."""
-    if not encounter.sampled:
-        orders = [np.sort(new[:, j]) for j in range(new.shape[1])]
-        return [(order[a], order[b]) for order, (a, b) in zip(orders, ends, strict=True)]
-    found = values_at(encounter.masked, names, [np.concatenate(each) for each in ends])
-    return [tuple(np.split(each, 2)) for each in found]  # type: ignore[misc]
+def _fill(encounter: Encounter, place: int, reach: Reach, low: Array, high: Array) -> None:
+    """Fill in the ends of a column's intervals, where all records are tried."""
+    old, new = (_column(values, place) for values in encounter.drawn)
+    # In ascending order, whatever is looked up is near what was looked up before.
+    ascending = np.argsort(old)
+    old, new = old[ascending], np.sort(new)
+    among = old if reach.kind == "aligned" else new
+    lowest, highest = reach.ends(old)
+    below = np.searchsorted(among, lowest, side="left")
+    upto = np.searchsorted(among, highest, side="right")
+    first, last = reach.ranks(below, upto, encounter.n)
+    low[ascending], high[ascending] = new[first], new[last]
+
+
+# For all records of frames of any size
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The ends of a column's intervals as functions of its values, where records are not collected.
+
+    Ends are rounded to quantiles of the masked column: outward, so that no masked version is lost,
+    and inward, so that no other record is taken for a candidate.
+    """
+
+    reach: Reach
+    borders: Borders | None = None  # between which values have the same ends
+    outer: tuple[Array, Array] | None = None  # lowest and highest masked value, by cell
+    inner: tuple[Array, Array] | None = None
+
+    def ends(self, old: Array, new: Array, *, inward: bool) -> tuple[Array, Array]:
+        """Return the lowest and highest masked values that records can have."""
+        if self.reach.kind == "exact":
+            return new, new
+        found = self.inner if inward else self.outer
+        if self.borders is None or found is None:
+            return np.full(len(old), -np.inf), np.full(len(old), np.inf)
+        lowest, highest = (cells_of(self.borders, each) for each in self.reach.ends(old + 0.0))
+        return found[0][lowest], found[1][highest]
+
+
+def limits(
+    encounter: Encounter, columns: Sequence[Hashable], reaches: Sequence[Reach]
+) -> list[Limits]:
+    """Return the ends of intervals for whatever values: some passes over the frames."""
+    n = encounter.n
+    found = [Limits(reach) for reach in reaches]
+    ranked = [j for j, reach in enumerate(reaches) if reach.kind not in ("exact", "free")]
+    aligned = [j for j in ranked if reaches[j].kind == "aligned"]
+    masked = _counted(encounter, encounter.masked, columns, ranked)
+    original = _counted(encounter, encounter.original, columns, aligned)
+    for j in ranked:
+        borders, before = original[j] if j in original else masked[j]
+        others, below = masked[j]
+        values = np.concatenate([[-np.inf], others.values, [np.inf]])
+        # By cell: how many values may be below those in it, and how many not above.
+        fewest, most = before[:-1], before[1:]
+        first, last = (
+            np.searchsorted(below, ranks, side="right")
+            for ranks in reaches[j].ranks(fewest, most, n)
+        )
+        outer = values[first // 2], values[(last + 1) // 2]
+        # At a border, as in every other cell, both are known.
+        at_border = np.arange(len(fewest)) % 2 == 1
+        first, last = (
+            np.searchsorted(below, ranks, side="right")
+            for ranks in reaches[j].ranks(
+                np.where(at_border, fewest, most), np.where(at_border, most, fewest), n
+            )
+        )
+        inner = values[(first + 1) // 2], values[last // 2]
+        found[j] = Limits(reaches[j], borders, outer, inner)
+    return found
+
+
+def _counted(
+    encounter: Encounter, frame: Frame, columns: Sequence[Hashable], places: Sequence[int]
+) -> dict[int, tuple[Borders, Ranks]]:
+    """Return quantiles of columns, and how many values are below each cell between them."""
+    if not places:
+        return {}
+    names = [columns[j] for j in places]
+    ranks = np.unique(np.linspace(0, encounter.n - 1, QUANTILES).astype(np.int64))
+    borders = [borders_of(values) for values in values_at(frame, names, [ranks] * len(names))]
+    counts = count_below(frame[names], names, borders)
+    return dict(zip(places, zip(borders, counts, strict=True), strict=True))
 
 
 # From what was done to what can have become of a value
