@@ -1,0 +1,110 @@
+"""The nearest neighbours of all records among themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.kd_tree import KdTree, box_distance, new_stack, unrolled, width
+
+
+def nearest_slots(tree: KdTree, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Find the nearest others of every record in a tree.
+
+    Parameters
+    ----------
+    tree : KdTree
+        Of more than `count` records, in coordinates in which distances are Euclidean.
+    count : int
+        Neighbours of each record.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n, count)
+        Slots of the tree, and squared distances: by slot, the nearest first. Of slots that are
+        equally near, the lower one comes first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdc_dask.kernels.kd_tree import build_kd_tree
+    >>> tree = build_kd_tree(np.array([[0.0], [9.0], [1.0], [4.0]]), np.ones(1), 8)
+    >>> nearest_slots(tree, 2)
+    (array([[2, 3],
+           [3, 2],
+           [0, 3],
+           [2, 0]]), array([[ 1., 16.],
+           [25., 64.],
+           [ 1.,  9.],
+           [ 9., 16.]]))
+    """
+    n, d = tree.points.shape
+    return _nearest_slots(unrolled(d, n, most=5), tree, count)
+
+
+@jit
+def _nearest_slots(dims, tree, count):
+    n = len(tree.points)
+    slots = np.empty((n, count), np.int64)
+    squares = np.full((n, count), np.inf)
+    first_leaf = len(tree.start) - 2
+    weight = np.ones(tree.points.shape[1])
+    stack = new_stack(first_leaf + 1)
+    distances = np.empty(len(stack))  # of the nodes in the stack
+    for leaf in range(len(tree.start) - 1):
+        for i in range(tree.start[leaf], tree.start[leaf + 1]):
+            query = tree.points[i]
+            # The own leaf first, so that few others are near enough.
+            _look(dims, tree, leaf, i, query, slots[i], squares[i])
+            stack[0] = 0
+            distances[0] = 0.0
+            size = 1
+            while size > 0:
+                size -= 1
+                if distances[size] > squares[i, count - 1]:
+                    continue
+                node = stack[size]
+                while node >= 0 and node < first_leaf:
+                    # The nearer child at once, the other one later.
+                    node = 2 * node + 1
+                    one = box_distance(dims, tree.box[node], query, weight)
+                    other = box_distance(dims, tree.box[node + 1], query, weight)
+                    far, near = node, other
+                    if other < one:
+                        node += 1
+                    else:
+                        far, near = node + 1, one
+                    if max(one, other) <= squares[i, count - 1]:
+                        stack[size] = far
+                        distances[size] = max(one, other)
+                        size += 1
+                    if near > squares[i, count - 1]:
+                        node = -1
+                if node >= 0 and node - first_leaf != leaf:
+                    _look(dims, tree, node - first_leaf, i, query, slots[i], squares[i])
+    return slots, squares
+
+
+@jit
+def _look(dims, tree, leaf, own, query, slots, squares):
+    """Put the records of a leaf among the nearest of a record, if they are."""
+    last = len(slots) - 1
+    for other in range(tree.start[leaf], tree.start[leaf + 1]):
+        square = 0.0
+        for j in range(width(dims, query)):
+            gap = tree.points[other, j] - query[j]
+            square += gap * gap
+        if other == own or square > squares[last]:
+            continue
+        if square == squares[last] and square < np.inf and other > slots[last]:
+            continue
+        at = last
+        while at > 0 and (
+            square < squares[at - 1] or (square == squares[at - 1] and other < slots[at - 1])
+        ):
+            slots[at] = slots[at - 1]
+            squares[at] = squares[at - 1]
+            at -= 1
+        slots[at] = other
+        squares[at] = square
