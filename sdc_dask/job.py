@@ -41,12 +41,16 @@ _KEYS = (
     "drop",
     "count",
     "order",
+    "partition_by",
+    "delta",
     "measure",
     "cast",
     "scratch",
     "mask",
 )
-_AS_GIVEN = ("keep", "drop", "count", "order", "measure", "cast", "scratch")
+_AS_GIVEN = (
+    *("keep", "drop", "count", "order", "partition_by", "delta", "measure", "cast", "scratch"),
+)
 _OF_THE_CALL = (
     *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
     "storage_options",
@@ -73,6 +77,10 @@ class Job:
         If the source has a row for each record and time.
     order : {"random", "source"}, default "random"
         Of the rows that are written.
+    partition_by : list of str, optional
+        Columns by whose values there are directories.
+    delta : bool, default False
+        Whether the release is a Delta table, too.
     measure : bool, default False
         Whether loss and risk are measured.
     cast : dict, optional
@@ -97,6 +105,8 @@ class Job:
     count: tuple[tuple[str, ...], ...] = ()
     long: Long | None = None
     order: str = "random"
+    partition_by: tuple[str, ...] = ()
+    delta: bool = False
     measure: bool = False
     cast: Mapping[str, str] = field(default_factory=dict)
     scratch: Path | None = None
@@ -115,7 +125,7 @@ class Job:
                 "cast must be a table of types by column, such as {price = 'float64'}, received "
                 f"{_kind(self.cast)}."
             )
-        for name in ("keep", "drop"):
+        for name in ("keep", "drop", "partition_by"):
             names = getattr(self, name)
             if not _is_texts(names):
                 raise SdcTypeError(
@@ -130,6 +140,7 @@ class Job:
             )
         object.__setattr__(self, "count", tuple(map(tuple, self.count)))
         arguments.one_of(self.order, "order", ORDERS)
+        arguments.flag(self.delta, "delta")
         arguments.flag(self.measure, "measure")
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
@@ -164,6 +175,8 @@ class Job:
             count=[list(columns) for columns in self.count],
             long=self.long,
             order=self.order,
+            partition_by=list(self.partition_by),
+            delta=self.delta,
             measure=self.measure,
             cast=self.cast or None,
             scratch=self.scratch,
@@ -184,15 +197,16 @@ class Job:
         }
         if self.long is not None:
             found["long"] = self.long.to_dict()
-        for name in ("keep", "drop"):
+        for name in ("keep", "drop", "partition_by"):
             if getattr(self, name):
                 found[name] = list(getattr(self, name))
         if self.count:
             found["count"] = [list(columns) for columns in self.count]
         if self.order != "random":
             found["order"] = self.order
-        if self.measure:
-            found["measure"] = True
+        for name in ("delta", "measure"):
+            if getattr(self, name):
+                found[name] = True
         if self.cast:
             found["cast"] = dict(self.cast)
         if self.scratch is not None:
@@ -233,9 +247,9 @@ class Job:
         ----------
         file : path
             In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``,
-            ``order``, ``measure``, ``cast``, ``scratch``, ``long`` with the fields of
-            :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as ``masking``
-            and its options.
+            ``order``, ``partition_by``, ``delta``, ``measure``, ``cast``, ``scratch``, ``long``
+            with the fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its
+            name as ``masking`` and its options.
         """
         file = Path(file)
         try:

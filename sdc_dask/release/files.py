@@ -47,9 +47,9 @@ class Files:
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
 
 
-def number_of_files(source: Source) -> int:
-    """Return how many files rows in random order go to: as many as they fill."""
-    return max(1, min(source.rows, -(-source.size // PIECE_BYTES)))
+def number_of_files(source: Source, rows: int) -> int:
+    """Return how many files some rows of a source go to in random order: as many as they fill."""
+    return max(1, min(rows, -(-source.size * rows // (max(1, source.rows) * PIECE_BYTES))))
 
 
 def write_files(
