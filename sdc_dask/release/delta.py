@@ -29,9 +29,10 @@ LOG = "_delta_log/00000000000000000000.json"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")  # by the protocol
 
 _IS = pa.types
+_LISTS = (_IS.is_list, _IS.is_large_list, _IS.is_fixed_size_list)
 _TYPES = (
     *(_IS.is_signed_integer, _IS.is_float32, _IS.is_float64, _IS.is_boolean, _IS.is_date32),
-    *(_IS.is_string, _IS.is_large_string, _IS.is_binary, _IS.is_large_binary, _IS.is_decimal128),
+    *(_IS.is_string, _IS.is_large_string, _IS.is_binary, _IS.is_large_binary),
 )
 
 
@@ -54,11 +55,12 @@ def check_columns(schema: pa.Schema) -> None:
     """
     folded = [name.casefold() for name in schema.names]
     for field in schema:
-        if _NOT_IN_NAMES & set(field.name) or folded.count(field.name.casefold()) > 1:
+        is_double = folded.count(field.name.casefold()) > 1
+        if is_double or any(_NOT_IN_NAMES & set(name) for name in _names(field)):
             raise SdcValueError(
                 f"column {field.name!r} cannot be in a Delta table, where names have no spaces, "
                 "none of , ; { } ( ) =, and differ in more than capital letters: rename it in the "
-                "source, or drop it."
+                "source, drop it, or leave out delta=True (--delta)."
             )
         unlike = next(_unlike(field.type), None)
         if unlike is not None:
@@ -69,13 +71,23 @@ def check_columns(schema: pa.Schema) -> None:
             )
 
 
+def _names(field: pa.Field) -> Iterator[str]:
+    """Give the names of a column and of the fields of structs in it."""
+    yield field.name
+    for position in range(field.type.num_fields):
+        yield from _names(field.type.field(position))
+
+
 def _unlike(kind: pa.DataType) -> Iterator[pa.DataType]:
     """Give what a type has in it that Delta has not, or that readers take for another type."""
-    if _IS.is_struct(kind) or _IS.is_list(kind) or _IS.is_map(kind):
+    if _IS.is_struct(kind) or _IS.is_map(kind) or any(is_list(kind) for is_list in _LISTS):
         for position in range(kind.num_fields):
             yield from _unlike(kind.field(position).type)
     elif _IS.is_timestamp(kind):
         if kind.unit != "us" or kind.tz not in (None, "UTC"):
+            yield kind
+    elif _IS.is_decimal128(kind):
+        if not 0 <= kind.scale <= kind.precision:
             yield kind
     elif isinstance(kind, pa.BaseExtensionType) or not any(is_type(kind) for is_type in _TYPES):
         yield kind
@@ -94,10 +106,10 @@ def _remedy(field: pa.Field, unlike: pa.DataType) -> str:
         kind = "'timestamp[us]'" if unlike.tz is None else "pyarrow.timestamp('us', 'UTC')"
     elif _IS.is_float16(unlike):
         kind = "'float32'"
-    elif _IS.is_date64(unlike):
-        kind = "'date32'"
     elif _IS.is_time(unlike) or _IS.is_string_view(unlike):
         kind = "'string'"
+    elif _IS.is_fixed_size_binary(unlike) or _IS.is_binary_view(unlike):
+        kind = "'binary'"
     return f"read it as another one, as in cast={{{field.name!r}: {kind}}}, " if kind else ""
 
 
