@@ -227,6 +227,14 @@ def test_stores_are_refused(source: Path) -> None:
         sdc_dask.protect(source, "memory://delta/out", SPEC, keep="*", delta=True)
 
 
+def test_paths_of_targets(source: Path) -> None:
+    target = source.with_name("a b#é")
+    sdc_dask.protect(source, target, SPEC, keep="*", delta=True)
+    assert len(deltalake.DeltaTable(target).to_pandas()) == ROWS
+    with pytest.raises(ValueError, match="deltalake opens no tables there"):
+        sdc_dask.protect(source, source.with_name("a%20b"), SPEC, keep="*", delta=True)
+
+
 def test_without_the_package(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(ValueError, match=r"pip install 'sdc-dask\[delta\]'"):

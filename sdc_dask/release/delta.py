@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
@@ -44,6 +44,11 @@ def check_delta(target: Place) -> None:
             f"delta=True is for local targets, and {target.url!r} is in a store, where the log of "
             "a Delta table and the manifest cannot appear at once: release to a directory and "
             "copy it, or leave out delta=True (--delta)."
+        )
+    if "%" in target.path:
+        raise SdcValueError(
+            f"target {target.url!r} has a % in its path, and deltalake opens no tables there: "
+            "choose another target, or leave out delta=True (--delta)."
         )
 
 
@@ -181,15 +186,15 @@ def _actions(
 def _check(directory: Path, schema: Any, files: Sequence[ReleasedFile]) -> None:
     """Raise RuntimeError unless the table, as it is read again, has these columns and files."""
     try:
-        table = _deltalake().DeltaTable(str(directory))
-        found = {os.path.relpath(path, directory) for path in table.file_uris()}
+        table = _deltalake().DeltaTable(directory.absolute().as_uri())
+        paths = pa.table(table.get_add_actions())["path"].to_pylist()
         same = json.loads(table.schema().to_json()) == schema
     except Exception as error:
         raise SdcRuntimeError(
             f"the log of the Delta table cannot be read again ({type(error).__name__}). Nothing "
             "is released."
         ) from None
-    if not same or found != {file.name for file in files}:
+    if not same or sorted(map(unquote, paths)) != sorted(file.name for file in files):
         raise SdcRuntimeError(
             "the log of the Delta table has other columns or files than meant. Nothing is released."
         )
