@@ -25,6 +25,7 @@ from sdc_dask.errors import (
     SdcValueError,
 )
 from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.release.delta import check_delta
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import ORDERS, opened_source, protect
 from sdc_dask.release.summary import Summary
@@ -155,7 +156,9 @@ class Job:
     ) -> None:
         """Raise an error if the source cannot be opened, or the target cannot be made."""
         source = list(self.source) if isinstance(self.source, tuple) else self.source
-        opened_source(source, self.target, self.cast, storage_options, replace)
+        _, target, _ = opened_source(source, self.target, self.cast, storage_options, replace)
+        if self.delta:
+            check_delta(target)
 
     def run(
         self,

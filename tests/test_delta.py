@@ -18,6 +18,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, SdcError
+from sdc_dask.job import Job
 from sdc_dask.release import delta
 from sdc_dask.release import files as files_module
 from sdc_dask.release import source as source_module
@@ -225,6 +226,8 @@ def test_names_that_are_refused(tmp_path: Path, names: list[str]) -> None:
 def test_stores_are_refused(source: Path) -> None:
     with pytest.raises(ValueError, match="delta=True is for local targets"):
         sdc_dask.protect(source, "memory://delta/out", SPEC, keep="*", delta=True)
+    with pytest.raises(ValueError, match="delta=True is for local targets"):
+        Job(source, "memory://delta/out", SPEC, delta=True).check()  # before workers start
 
 
 def test_paths_of_targets(source: Path) -> None:

@@ -230,11 +230,13 @@ def divided(
             "to whoever lists the release. Name fewer columns in partition_by, or coarser ones, "
             "or leave it out."
         )
-    if any(NO_VALUE in path for path in rows):
+    lacking = {name for path in rows for name, value in levels_of(path) if value is None}
+    if lacking:
         warn(
-            f"records without a value in {', '.join(columns)} are in directories that are named "
-            f"{NO_VALUE}: pandas and Dask cannot read these with some versions of pyarrow, and "
-            "pyarrow.dataset.dataset(target, partitioning='hive') can."
+            f"records without a value in {', '.join(sorted(lacking))} are in directories that are "
+            f"named {NO_VALUE}, which pandas and Dask cannot read with some versions of pyarrow: "
+            "pandas.read_parquet(target, partitioning=pyarrow.dataset.partitioning(flavor='hive')) "
+            "can."
         )
     return Directories(columns, rows, tuple(files(count) for count in rows.values()))
 
