@@ -183,8 +183,9 @@ def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, A
         elif pa.types.is_dictionary(field.type):
             arrays.append(pruned(original.column(field.name)))
         else:
-            # Of another type are categories by which there are directories.
-            arrays.append(original.column(field.name).cast(field.type))
+            column = original.column(field.name)
+            # Of another type are texts and categories by which there are directories.
+            arrays.append(column if column.type.equals(field.type) else column.cast(field.type))
     return pa.table(arrays, schema=schema)
 
 
