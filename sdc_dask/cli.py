@@ -135,6 +135,12 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     help="of rows, across all files; default: random. That of the source tells positions",
 )
 @click.option(
+    "--partition-by",
+    help="kept columns by whose values files go into directories such as region=north",
+    **OF_NAMES,
+)
+@click.option("--delta", is_flag=True, help="make a Delta table of TARGET, too")
+@click.option(
     "--measure",
     "measured",
     is_flag=True,
@@ -232,12 +238,14 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         return Job.read(paths[0])
     if len(paths) != 2:
         raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
-    keep, drop = (
-        tuple(name for names in options[which] for name in names) for which in ("keep", "drop")
+    keep, drop, levels = (
+        tuple(name for names in options[which] for name in names)
+        for which in ("keep", "drop", "partition_by")
     )
     count = tuple(tuple(names) for names in options["count"])
-    how = {name: options[name] for name in ("order", "cast", "scratch")} | {
-        "measure": options["measured"]
+    how = {name: options[name] for name in ("order", "delta", "cast", "scratch")} | {
+        "partition_by": levels,
+        "measure": options["measured"],
     }
     source, target = paths
     return Job(source, target, (asked_spec(context),), drop, keep, count, **how)

@@ -25,6 +25,7 @@ from sdc_dask.errors import (
     SdcValueError,
 )
 from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.release.delta import check_delta
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import ORDERS, opened_source, protect
 from sdc_dask.release.summary import Summary
@@ -41,12 +42,16 @@ _KEYS = (
     "drop",
     "count",
     "order",
+    "partition_by",
+    "delta",
     "measure",
     "cast",
     "scratch",
     "mask",
 )
-_AS_GIVEN = ("keep", "drop", "count", "order", "measure", "cast", "scratch")
+_AS_GIVEN = (
+    *("keep", "drop", "count", "order", "partition_by", "delta", "measure", "cast", "scratch"),
+)
 _OF_THE_CALL = (
     *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
     "storage_options",
@@ -73,6 +78,10 @@ class Job:
         If the source has a row for each record and time.
     order : {"random", "source"}, default "random"
         Of the rows that are written.
+    partition_by : list of str, optional
+        Columns by whose values there are directories.
+    delta : bool, default False
+        Whether the release is a Delta table, too.
     measure : bool, default False
         Whether loss and risk are measured.
     cast : dict, optional
@@ -97,6 +106,8 @@ class Job:
     count: tuple[tuple[str, ...], ...] = ()
     long: Long | None = None
     order: str = "random"
+    partition_by: tuple[str, ...] = ()
+    delta: bool = False
     measure: bool = False
     cast: Mapping[str, str] = field(default_factory=dict)
     scratch: Path | None = None
@@ -115,7 +126,7 @@ class Job:
                 "cast must be a table of types by column, such as {price = 'float64'}, received "
                 f"{_kind(self.cast)}."
             )
-        for name in ("keep", "drop"):
+        for name in ("keep", "drop", "partition_by"):
             names = getattr(self, name)
             if not _is_texts(names):
                 raise SdcTypeError(
@@ -130,6 +141,7 @@ class Job:
             )
         object.__setattr__(self, "count", tuple(map(tuple, self.count)))
         arguments.one_of(self.order, "order", ORDERS)
+        arguments.flag(self.delta, "delta")
         arguments.flag(self.measure, "measure")
         object.__setattr__(self, "specs", tuple(spec_list(self.specs)))
 
@@ -144,7 +156,9 @@ class Job:
     ) -> None:
         """Raise an error if the source cannot be opened, or the target cannot be made."""
         source = list(self.source) if isinstance(self.source, tuple) else self.source
-        opened_source(source, self.target, self.cast, storage_options, replace)
+        _, target, _ = opened_source(source, self.target, self.cast, storage_options, replace)
+        if self.delta:
+            check_delta(target)
 
     def run(
         self,
@@ -164,6 +178,8 @@ class Job:
             count=[list(columns) for columns in self.count],
             long=self.long,
             order=self.order,
+            partition_by=list(self.partition_by),
+            delta=self.delta,
             measure=self.measure,
             cast=self.cast or None,
             scratch=self.scratch,
@@ -184,15 +200,16 @@ class Job:
         }
         if self.long is not None:
             found["long"] = self.long.to_dict()
-        for name in ("keep", "drop"):
+        for name in ("keep", "drop", "partition_by"):
             if getattr(self, name):
                 found[name] = list(getattr(self, name))
         if self.count:
             found["count"] = [list(columns) for columns in self.count]
         if self.order != "random":
             found["order"] = self.order
-        if self.measure:
-            found["measure"] = True
+        for name in ("delta", "measure"):
+            if getattr(self, name):
+                found[name] = True
         if self.cast:
             found["cast"] = dict(self.cast)
         if self.scratch is not None:
@@ -233,9 +250,9 @@ class Job:
         ----------
         file : path
             In TOML: ``format = 1``, ``source``, ``target``, ``keep``, ``drop``, ``count``,
-            ``order``, ``measure``, ``cast``, ``scratch``, ``long`` with the fields of
-            :class:`Long`, and a table ``[[mask]]`` for each masking, with its name as ``masking``
-            and its options.
+            ``order``, ``partition_by``, ``delta``, ``measure``, ``cast``, ``scratch``, ``long``
+            with the fields of :class:`Long`, and a table ``[[mask]]`` for each masking, with its
+            name as ``masking`` and its options.
         """
         file = Path(file)
         try:

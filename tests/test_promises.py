@@ -297,3 +297,18 @@ def test_infinite_extremes_have_no_mean(tmp_path: Path) -> None:
     text = refuse(ValueError, tmp_path, RankSwap(["x"], 20, bottom=10))
     assert "leave out bottom=" in text
     sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", RankSwap(["x"], 20), keep="*")
+
+
+def test_booleans_are_the_same_beside_missing_ones(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    for number, flags in enumerate([[True] * 10, [True] * 5 + [None] * 5]):
+        table = pa.table({"x": np.arange(10.0), "flag": pa.array(flags, pa.bool_())})
+        pq.write_table(table, tmp_path / "source" / f"{number}.parquet")
+    spec = sdc_dask.Microaggregation(["x"], 5)
+    for order in ("source", "random"):
+        target = tmp_path / f"in-{order}"
+        summary = sdc_dask.protect(
+            tmp_path / "source", target, spec, keep="flag", count=[["flag"]], order=order
+        )
+        found = summary.known["flag",]
+        assert (found.classes, found.k_min) == (2, 5)

@@ -18,6 +18,7 @@ from sdc_dask.engine.batches import BatchFile
 from sdc_dask.release import files as files_module
 from sdc_dask.release import source as source_module
 from sdc_dask.release.categories import Order, merged_orders
+from sdc_dask.release.directories import Directories
 from sdc_dask.release.shuffle import Shuffle
 
 ROWS = 4_000
@@ -151,7 +152,7 @@ def test_a_row_that_is_lost_or_changed_on_the_way_is_found(
 
 def test_a_task_that_runs_again_sends_the_same_rows(tmp_path: Path) -> None:
     rows = pa.table({"x": np.arange(1_000)})
-    shuffle = Shuffle.into(str(tmp_path), 7)
+    shuffle = Shuffle.into(str(tmp_path), Directories.one(1_000, 7))
     sent = shuffle.scatter(rows, 3)
     first = [shuffle.gather([sent], number) for number in range(7)]
     assert shuffle.scatter(rows, 3).path == sent.path

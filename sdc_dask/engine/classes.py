@@ -76,6 +76,9 @@ def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]
         bits = column.to_numpy()
         bits = bits.view(np.int64) if dtype.kind in "mM" else bits
         words = (bits.astype(np.uint64),) * 2
+    elif dtype.kind == "b":
+        # By pandas, the hash of one is another where some are missing.
+        words = (column.to_numpy(dtype=bool, na_value=False).astype(np.uint64),) * 2
     elif pd.api.types.is_float_dtype(dtype):
         values = column.to_numpy(dtype="float64", na_value=np.nan)
         words = (np.ascontiguousarray(values).view(np.uint64),) * 2

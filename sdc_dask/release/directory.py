@@ -57,12 +57,23 @@ def _what_is_there(target: Path) -> str | None:
         manifest = Manifest.read(target)
     except (SdcFileNotFoundError, SdcValueError):
         return f"a directory without a whole {NAME}"
-    known = {NAME, *(file.name for file in manifest.files)}
-    others = sum(
-        path.name not in known or path.is_symlink() or not path.is_file()
-        for path in target.iterdir()
-    )
+    known = {NAME, *(file.name for file in manifest.everything)}
+    others = sum(not is_file or name not in known for name, is_file in entries_of(target).items())
     return f"a directory with other entries ({others})" if others else None
+
+
+def entries_of(directory: Path) -> dict[str, bool]:
+    """Return all that lies below a directory, by its path from there, and whether it is a file.
+
+    Links are no files. Directories are what lies in them; only empty ones are named.
+    """
+    found = {}
+    for path in directory.rglob("*"):
+        is_directory = path.is_dir() and not path.is_symlink()
+        if not is_directory or not any(path.iterdir()):
+            is_file = path.is_file() and not path.is_symlink()
+            found[path.relative_to(directory).as_posix()] = is_file
+    return found
 
 
 @contextlib.contextmanager
@@ -170,9 +181,10 @@ def _finish(parent: int, old: Path) -> None:
 
 
 def _sync(directory: Path) -> None:
-    """Make names in a directory last."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Make names in a directory last, and in those below it."""
+    for path, _, _ in os.walk(directory):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -47,9 +47,9 @@ class Files:
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
 
 
-def number_of_files(source: Source) -> int:
-    """Return how many files rows in random order go to: as many as they fill."""
-    return max(1, min(source.rows, -(-source.size // PIECE_BYTES)))
+def number_of_files(source: Source, rows: int) -> int:
+    """Return how many files some rows of a source go to in random order: as many as they fill."""
+    return max(1, min(rows, -(-source.size * rows // (max(1, source.rows) * PIECE_BYTES))))
 
 
 def write_files(
@@ -64,11 +64,12 @@ def write_files(
         # A file is told in a few numbers: those of all are small enough for one place.
         compared, written = _unzip(call, pairs)
     else:
-        pairs = [call(scatter_piece, piece, number, *shared, shuffle) for number, piece in pieces]
+        drawn = call.share(shuffle)
+        pairs = [call(scatter_piece, piece, number, *shared, drawn) for number, piece in pieces]
         compared, sent = _unzip(call, pairs)
         parts, orders = call(_parts, sent), call(_orders, compared)
         gathered = [
-            call(gather_file, number, parts, orders, shared[0], shuffle, folder)
+            call(gather_file, number, parts, orders, shared[0], drawn, folder)
             for number in range(shuffle.files)
         ]
         written, found = _unzip(call, gathered)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sdc_dask.errors import SdcValueError
 from sdc_dask.masking.spec import Spec
+from sdc_dask.release.directories import level_field
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Layout:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of the files.
+        Of the release: columns that paths give come last.
     masked : tuple
         All columns that are masked.
     numbers : tuple
@@ -42,6 +43,8 @@ class Layout:
         Sets of columns that an intruder may know, in which classes are counted on request.
     moved : tuple
         Sets of columns, of which the first keeps its values within those of the others.
+    partition_by : tuple
+        Columns by whose values there are directories: these are not in the files.
     """
 
     schema: pa.Schema
@@ -53,17 +56,27 @@ class Layout:
     moved: tuple[tuple[str, ...], ...]
     summed: tuple[str, ...] = ()
     known: tuple[tuple[str, ...], ...] = ()
+    partition_by: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, schema: pa.Schema, specs: Sequence[Spec], drop: Sequence[str]) -> Layout:
+    def of(
+        cls,
+        schema: pa.Schema,
+        specs: Sequence[Spec],
+        drop: Sequence[str],
+        partition_by: tuple[str, ...] = (),
+    ) -> Layout:
         """Derive the layout from the schema of the source."""
         masked = [str(name) for spec in specs for name in spec.masked]
         means = {str(name) for spec in specs if not spec.keeps_dtypes for name in spec.masked}
-        kept = [schema.field(name) for name in schema.names if name not in drop]
+        others = {*drop, *partition_by}
+        kept = [schema.field(name) for name in schema.names if name not in others]
         fields = [
             pa.field(field.name, _mean_type(field.type)) if field.name in means else _bare(field)
             for field in kept
         ]
+        metadata = _pandas_metadata(schema.metadata, fields, means)
+        fields += [level_field(schema.field(name)) for name in partition_by]
         by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
         left = [name for name in by if name not in drop]
         sets = [
@@ -75,7 +88,7 @@ class Layout:
         several = sum(len(spec.column_sets) for spec in specs) > 1
         together = (*masked, *left) if several else ()
         return cls(
-            pa.schema(fields, metadata=_pandas_metadata(schema.metadata, fields, means)),
+            pa.schema(fields, metadata=metadata),
             tuple(masked),
             tuple(name for name in masked if _is_number(schema.field(name).type)),
             by,
@@ -87,7 +100,13 @@ class Layout:
                 if spec.moves
                 for name in spec.masked
             ),
+            partition_by=partition_by,
         )
+
+    @property
+    def levels(self) -> list[pa.Field]:
+        """Columns that paths give."""
+        return [self.schema.field(name) for name in self.partition_by]
 
     @property
     def counted(self) -> list[tuple[str, ...]]:

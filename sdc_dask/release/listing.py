@@ -25,7 +25,7 @@ _MARKS = (
 )
 
 # The directory of records without a value.
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 _DASK = "dask.dataframe.{}({}).to_parquet('parquet', write_index=False)"
 _PANDAS = "pandas.{}({}).to_parquet('data.parquet', index=False)"
@@ -122,7 +122,7 @@ def _files_of(place: Place) -> list[SourceFile]:
         return _in_directory(place)
     if os.path.exists(place.path) if place.is_local else info:
         _refuse_kinds([place.name], place)
-        return [_file(place, _base(place.parent.path), info)]
+        return [_file(place, base_of(place.parent.path), info)]
     if _WILD & set(place.path):
         return _matching(place)
     raise SdcFileNotFoundError(f"source {place.url!r} does not exist.")
@@ -140,7 +140,7 @@ def _in_directory(directory: Place) -> list[SourceFile]:
         raise SdcFileNotFoundError(
             f"source {directory.url!r} holds no parquet file (*.parquet, *.parq)."
         )
-    base = _base(directory.path)
+    base = base_of(directory.path)
     return [_file(directory / name, base, below[name]) for name in sorted(names, key=_natural)]
 
 
@@ -168,9 +168,9 @@ def _matching(pattern: Place) -> list[SourceFile]:
         is_directory = os.path.isdir(path) if info is None else info["type"] == "directory"
         if is_directory:
             inner = _files_if_any(place)
-            matches = [_file(each.place, _base(above), state=each.state) for each in inner]
+            matches = [_file(each.place, base_of(above), state=each.state) for each in inner]
         else:
-            matches = [_file(place, _base(above), info)] if is_parquet(place.name) else []
+            matches = [_file(place, base_of(above), info)] if is_parquet(place.name) else []
         files |= {file.place.path: file for file in matches}
     if not files:
         _refuse_kinds(list(found), pattern)
@@ -197,7 +197,7 @@ def _file(
     return SourceFile(place, FileState.of(place, info) if state is None else state, levels)
 
 
-def _base(directory: str) -> str:
+def base_of(directory: str) -> str:
     """Return the directory above those that are named like ``region=north``."""
     while _is_level(directory.rpartition("/")[2]):
         directory = directory.rpartition("/")[0]
@@ -208,13 +208,17 @@ def _is_level(name: str) -> bool:
     return name.find("=") > 0
 
 
+def levels_of(directory: str) -> tuple[tuple[str, str | None], ...]:
+    """Return columns and values of directories in a path."""
+    pairs = [part.partition("=") for part in directory.split("/") if _is_level(part)]
+    return tuple(
+        (unquote(key), None if value == NO_VALUE else unquote(value)) for key, _, value in pairs
+    )
+
+
 def _levels(place: Place, base: str) -> tuple[tuple[str, str | None], ...]:
     """Return columns and values of the directories between a base and a file."""
-    parts = place.parent.path.removeprefix(base).split("/")
-    pairs = [part.partition("=") for part in parts if _is_level(part)]
-    levels = tuple(
-        (unquote(key), None if value == _NO_VALUE else unquote(value)) for key, _, value in pairs
-    )
+    levels = levels_of(place.parent.path.removeprefix(base))
     names = [name for name, _ in levels]
     if len(set(names)) < len(names):
         raise SdcValueError(

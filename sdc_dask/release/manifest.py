@@ -66,6 +66,10 @@ class Manifest:
         When, in UTC.
     versions : dict
         Of what wrote it.
+    partition_by : tuple of str
+        Columns that are in the paths of files, and not in the files.
+    log : ReleasedFile or None
+        What makes a Delta table of the files, if it was asked for.
     """
 
     rows: int
@@ -75,6 +79,8 @@ class Manifest:
     promises: tuple[Promise, ...]
     written: str
     versions: Mapping[str, str]
+    partition_by: tuple[str, ...] = ()
+    log: ReleasedFile | None = None
 
     @classmethod
     def of(
@@ -83,6 +89,8 @@ class Manifest:
         schema: pa.Schema,
         specs: Sequence[Mapping[str, Any]],
         promises: Sequence[Promise],
+        partition_by: Sequence[str] = (),
+        log: ReleasedFile | None = None,
     ) -> Manifest:
         """Describe files that were just written."""
         return cls(
@@ -93,7 +101,19 @@ class Manifest:
             tuple(promises),
             datetime.now(UTC).isoformat(timespec="seconds"),
             {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+            tuple(partition_by),
+            log,
         )
+
+    @property
+    def everything(self) -> tuple[ReleasedFile, ...]:
+        """All that lies in a release besides the manifest itself."""
+        return (*self.files, *([self.log] if self.log else []))
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """Types of the columns that are in the files."""
+        return {name: kind for name, kind in self.schema.items() if name not in self.partition_by}
 
     def text(self) -> str:
         """Return it as JSON, with a checksum of itself."""
@@ -152,6 +172,8 @@ class Manifest:
             ),
             values["written"],
             values["versions"],
+            tuple(values.get("partition_by", ())),
+            ReleasedFile(**values["log"]) if values.get("log") else None,
         )
 
 

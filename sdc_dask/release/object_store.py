@@ -89,7 +89,7 @@ def _known_names(content: bytes | None, target: Place) -> set[str]:
     """Return the names of all objects of a release, or none if there is no release."""
     if content is None:
         return set()
-    return {NAME, *(file.name for file in _parse(content, target).files)}
+    return {NAME, *(file.name for file in _parse(content, target).everything)}
 
 
 def check_store_target(target: Place, replace: bool) -> None:
@@ -276,7 +276,7 @@ class Publication:
             If another run has released there meanwhile.
         """
         target, staged = self.staging.target, self.staging.place
-        sizes = {file.name: file.size for file in manifest.files}
+        sizes = {file.name: file.size for file in manifest.everything}
         found = objects_of(staged)
         found.pop(STARTED, None)
         self._compare(found, sizes, staged)

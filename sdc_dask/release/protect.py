@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -25,6 +26,14 @@ from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
 from sdc_dask.masking.run import Planned, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
+from sdc_dask.release.delta import check_columns, check_delta, write_log
+from sdc_dask.release.directories import (
+    FEWEST,
+    Directories,
+    count_rows,
+    divided,
+    path_columns,
+)
 from sdc_dask.release.files import Files, number_of_files, write_files
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.listing import asked_places
@@ -57,6 +66,8 @@ def protect(
     long: Long | None = None,
     count: Sequence[Sequence[str]] | None = None,
     order: str = "random",
+    partition_by: str | Sequence[str] | None = None,
+    delta: bool = False,
     measure: bool = False,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -112,6 +123,14 @@ def protect(
         are of even size. That of the source tells whoever knows the position of a record there
         which record it is: one file for each piece of the source, as Dask reads them, files in
         order of the numbers in their names.
+    partition_by : str or list of str, optional
+        Kept columns, by whose values files go into directories such as ``region=north``. Readers
+        take the column from the path, and find texts or numbers there. Every directory must have
+        as many records as the largest k that is promised, or two if none is, and there are 1,000
+        at most. Rows are in random order within each.
+    delta : bool, default False
+        Whether a local target is a Delta table, too, with one version. Needs the package
+        ``deltalake``, and columns of types that Delta tables have.
     measure : bool, default False
         Whether loss and risk are measured, between rows of the source and the same rows as they are
         released, while it is known which are the same: see ``measured`` of the result. That takes
@@ -159,6 +178,7 @@ def protect(
     """
     arguments.flag(replace, "replace")
     arguments.flag(measure, "measure")
+    arguments.flag(delta, "delta")
     arguments.one_of(order, "order", ORDERS)
     show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
     if long is not None and not isinstance(long, Long):
@@ -169,6 +189,8 @@ def protect(
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
+    if delta:
+        check_delta(goal)
     check_workers(opened, goal, working_parent(goal, scratch))
     if opened.unified:
         warn(f"files of the source differ, and are read as one: {'; '.join(opened.unified)}.")
@@ -183,9 +205,15 @@ def protect(
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
         dropped = dropped_columns(opened, listed, keep, drop)
-        layout = Layout.of(opened.schema, listed, dropped)
+        masked = [str(name) for spec in listed for name in spec.masked]
+        levels = path_columns(
+            partition_by, opened.schema, masked=masked, dropped=dropped, order=order, target=goal
+        )
+        layout = Layout.of(opened.schema, listed, dropped, levels)
         layout = replace_fields(layout, known=counted_sets(layout.schema, count))
-        run = _Run(opened, goal, work, listed, layout, dropped, order, measure, show)
+        if delta:
+            check_columns(layout.schema)
+        run = _Run(opened, goal, work, listed, layout, dropped, order, delta, measure, show)
         summary = run.protect(replace, random_state)
     if summary.unique:
         named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
@@ -208,6 +236,7 @@ class _Run:
     layout: Layout
     dropped: tuple[str, ...]
     order: str
+    delta: bool
     measure: bool
     show: bool
     seconds: dict[str, float] = field(default_factory=dict)
@@ -215,6 +244,7 @@ class _Run:
     def protect(self, replace: bool, random_state: int | None) -> Summary:
         """Go through all stages."""
         frame = self.source.frame(self.layout.masked, self.layout.by)
+        directories = self._directories()
         with self._stage("plan", "Scanning the data and planning"):
             planned = plan(frame, self.specs, random_state)
         steps = [step for each in planned for step in each.steps]
@@ -236,19 +266,34 @@ class _Run:
                         KeyFolder.of(keys, self.source.rows),
                         out.staging,
                     )
-                    shuffle = (
-                        Shuffle.into(rows, number_of_files(self.source))
-                        if self.order == "random"
-                        else None
-                    )
+                    if out.staging is None:
+                        directories.make(out.directory)
+                    shuffle = Shuffle.into(rows, directories) if self.order == "random" else None
                     task = write_files(self.source, layout, masked, folder, shuffle)
                     written = compute(task, self.show)
             with self._stage("release", ""):
                 written = replace_fields(written, values=written.values | sums)
-                summary = self._summary(planned, written, measured)
+                summary = self._summary(planned, written, measured, directories)
                 _verify(self.source, written, summary)
-                out.publish(_manifest(written.files, layout, self.specs, summary))
+                directories.check(written.files)
+                log = write_log(out.directory, written.files, layout) if self.delta else None
+                out.publish(_manifest(written.files, layout, self.specs, summary, log))
         return summary
+
+    def _directories(self) -> Directories:
+        """Return where files go: to one directory, or by values that are counted first."""
+        source, columns = self.source, self.layout.partition_by
+        files = functools.partial(number_of_files, source)
+        if not columns:
+            return Directories.one(source.rows, files(source.rows))
+        with self._stage("count", "Counting the records of directories"):
+            rows = compute(count_rows(source, columns, self.layout.by), self.show)
+        return divided(columns, rows, max(FEWEST, self._k or 0), files)
+
+    @property
+    def _k(self) -> int | None:
+        """The largest that a spec promises."""
+        return max((spec.promise or 0 for spec in self.specs), default=0) or None
 
     @contextlib.contextmanager
     def _stage(self, name: str, text: str) -> Iterator[None]:
@@ -266,7 +311,11 @@ class _Run:
         return frame_of(masked_part, list(enumerate(self.source.pieces)), meta, self.layout, masked)
 
     def _summary(
-        self, planned: Sequence[Planned], written: Files, measured: tuple[Result, ...]
+        self,
+        planned: Sequence[Planned],
+        written: Files,
+        measured: tuple[Result, ...],
+        directories: Directories,
     ) -> Summary:
         layout = self.layout
         sizes = iter(written.sizes)
@@ -280,7 +329,6 @@ class _Run:
             for columns, step in zip(spec.column_sets, steps, strict=True):
                 sets.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
         joint = of_sizes(next(sizes), None) if layout.together else None
-        k = max((spec.promise or 0 for spec in self.specs), default=0) or None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
         return Summary(
@@ -293,10 +341,14 @@ class _Run:
             kept=tuple(name for name in layout.schema.names if name not in layout.masked),
             dropped=self.dropped,
             joint=joint,
-            known={columns: of_sizes(next(sizes), k) for columns in layout.known},
+            known={columns: of_sizes(next(sizes), self._k) for columns in layout.known},
             sse=loss,
             seconds=self.seconds,
             unique=written.unique,
+            partition_by=layout.partition_by,
+            directories=len(directories.rows),
+            smallest_directory=min(directories.rows.values()) if layout.partition_by else None,
+            delta=self.delta,
             measured=measured,
         )
 
@@ -388,7 +440,11 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
 
 
 def _manifest(
-    files: Sequence[ReleasedFile], layout: Layout, specs: Sequence[Spec], summary: Summary
+    files: Sequence[ReleasedFile],
+    layout: Layout,
+    specs: Sequence[Spec],
+    summary: Summary,
+    log: ReleasedFile | None,
 ) -> Manifest:
     """Return what the release says of itself."""
     counted = [each for each in summary.masked if each.anonymity is not None]
@@ -397,4 +453,5 @@ def _manifest(
         for columns, each in zip(layout.promised, counted, strict=True)
         if each.anonymity is not None and each.spec.promise is not None
     ]
-    return Manifest.of(files, layout.schema, [spec.to_dict() for spec in specs], promises)
+    masked = [spec.to_dict() for spec in specs]
+    return Manifest.of(files, layout.schema, masked, promises, layout.partition_by, log)

@@ -1,8 +1,9 @@
 """Rows in random order across all files of a release, in memory for one piece or file.
 
-Every row of a piece goes to a file that is drawn for it; every file puts the rows that came to it
-in an order that is drawn. So all orders of all rows are equally likely, files are of even size, and
-neither says anything of the source.
+Every row of a piece goes to a file that is drawn for it, of those in its directory if there are
+several; every file puts the rows that came to it in an order that is drawn. So all orders of the
+rows of a directory are equally likely, its files are of even size, and neither says anything of the
+source.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sdc_dask.engine.batches import BatchFile
+from sdc_dask.release.directories import Directories
 
 
 @dataclass(frozen=True)
@@ -26,24 +28,32 @@ class Shuffle:
     ----------
     directory : str
         In which rows wait, between the piece that they come from and the file that they go to.
-    files : int
-        Of the release.
+    directories : Directories
+        Of the release, with their files.
     entropy : int
         From which all is drawn: a task that runs twice must draw the same.
     """
 
     directory: str
-    files: int
+    directories: Directories
     entropy: int = field(repr=False)
 
     @classmethod
-    def into(cls, directory: str, files: int) -> Shuffle:
+    def into(cls, directory: str, directories: Directories) -> Shuffle:
         """Draw afresh. The seed of a masking has no part in it: who knows it knows no order."""
-        return cls(directory, files, secrets.randbits(128))
+        return cls(directory, directories, secrets.randbits(128))
+
+    @property
+    def files(self) -> int:
+        """Number of files of the release."""
+        return sum(self.directories.files)
 
     def scatter(self, rows: pa.Table, number: int) -> BatchFile:
         """Send the rows of a piece to files."""
-        goes_to = self._chance("piece", number).integers(self.files, size=rows.num_rows)
+        where = self.directories.of(rows)
+        of_each = np.array(self.directories.files)[where]
+        drawn = self._chance("piece", number).integers(of_each)
+        goes_to = self.directories.begins[where] + drawn
         return BatchFile.write(os.path.join(self.directory, f"{number:06d}"), rows, goes_to)
 
     def gather(self, parts: Sequence[BatchFile], number: int) -> pa.Table:

@@ -106,6 +106,10 @@ class Summary(Result):
     seconds: dict[str, float]  # by stage
     known: dict[tuple[str, ...], Anonymity]  # by columns that an intruder may know, on request
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
+    partition_by: tuple[str, ...] = ()  # columns by whose values there are directories
+    directories: int = 1
+    smallest_directory: int | None = None  # its rows, if there are several
+    delta: bool = False  # whether it is a Delta table, too
     measured: tuple[Result, ...] = ()  # loss and risk between the same rows, on request
 
     @property
@@ -119,7 +123,7 @@ class Summary(Result):
             name: getattr(self, name)
             for name in (
                 *("target", "rows", "files", "size", "order", "kept", "dropped", "seconds"),
-                "unique",
+                *("unique", "partition_by", "directories", "smallest_directory", "delta"),
             )
         }
         found["masked"] = [each.to_dict() for each in self.masked]
@@ -175,13 +179,21 @@ class Summary(Result):
                 f"  lost       SSE / SST = {100 * self.sse.ratio:.4f} % "
                 f"(SSE {self.sse.sse:,.4f}, SST {self.sse.sst:,.0f})"
             )
+        if self.partition_by:
+            lines.append(
+                f"  divided    by {', '.join(self.partition_by)} into {self.directories:,} "
+                f"directories; the smallest has {self.smallest_directory:,} records"
+            )
+        if self.delta:
+            lines.append("  delta      it is a Delta table, too")
         lines += [f"  measured   {_in_words(measure)}" for measure in self.measured]
         if self.order == "source":
             lines.append(
                 "  order      that of the source: whoever knows a position there knows the record"
             )
         else:
-            lines.append("  order      random, across all files")
+            where = "within each directory" if self.partition_by else "across all files"
+            lines.append(f"  order      random, {where}")
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
         lines.append(f"  time       {stages}")
         return "\n".join(lines)

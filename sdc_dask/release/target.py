@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
-from sdc_dask.release.directory import check_directory, claimed, hidden, written_beside
+from sdc_dask.release.directory import (
+    check_directory,
+    claimed,
+    entries_of,
+    hidden,
+    written_beside,
+)
 from sdc_dask.release.leftovers import locked_directory, remove, remove_dead
 from sdc_dask.release.manifest import Manifest
 from sdc_dask.release.object_store import (
@@ -119,7 +125,7 @@ def _complete(directory: Path, manifest: Manifest) -> None:
     """Raise RuntimeError unless a directory has the files of a manifest, and write it there."""
     for unfinished in directory.glob(".*"):
         unfinished.unlink()  # by a worker that was lost
-    found = {path.name: path.stat().st_size for path in directory.iterdir()}
-    if found != {file.name: file.size for file in manifest.files}:
+    found = {name: (directory / name).stat().st_size for name in entries_of(directory)}
+    if found != {file.name: file.size for file in manifest.everything}:
         raise SdcRuntimeError("files in the output are not those that were written and checked.")
     manifest.write(directory)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from sdc_dask.engine.frames import Calls
 from sdc_dask.errors import SdcFileNotFoundError, SdcValueError
+from sdc_dask.release.directory import entries_of
 from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, types_of
 from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
 from sdc_dask.release.places import Place
@@ -90,7 +91,7 @@ def verify(
     found = _entries(place)
     checked: list[str] = []
     failed = list(_strangers(found, manifest))
-    there = [file for file in manifest.files if found.get(file.name)]
+    there = [file for file in manifest.everything if found.get(file.name)]
     if not failed:
         checked.append(f"the {len(there):,} files of the manifest are there, and no others")
     changed = _changed(place, there)
@@ -121,15 +122,13 @@ def _entries(target: Place) -> dict[str, bool]:
     """Return what is there besides the manifest, and whether it is a file."""
     if not target.is_local:
         return {name: True for name in objects_of(target) if name != NAME}
-    paths = Path(target.path).iterdir()
-    return {
-        path.name: path.is_file() and not path.is_symlink() for path in paths if path.name != NAME
-    }
+    found = entries_of(Path(target.path))
+    return {name: is_file for name, is_file in found.items() if name != NAME}
 
 
 def _strangers(found: Mapping[str, bool], manifest: Manifest) -> Iterator[str]:
     """Say which files are missing, and how many there are that do not belong there."""
-    known = {file.name for file in manifest.files}
+    known = {file.name for file in manifest.everything}
     for name in sorted(known - set(found)):
         yield f"file {name!r} is missing"
     others = set(found) - known
@@ -159,13 +158,14 @@ def _difference(place: Place, file: ReleasedFile) -> str | None:
 def _shapes(target: Place, manifest: Manifest, files: list[ReleasedFile]) -> Iterator[str]:
     """Compare rows and schemas of footers with the manifest."""
     for file in files:
+        if file == manifest.log:
+            continue
         with (target / file.name).open() as opened:
             metadata = pq.read_metadata(opened)
         if metadata.num_rows != file.rows:
             yield f"file {file.name!r} has {metadata.num_rows:,} rows, and had {file.rows:,}"
-        if list(types_of(metadata.schema.to_arrow_schema()).items()) != list(
-            manifest.schema.items()
-        ):
+        types = types_of(metadata.schema.to_arrow_schema())
+        if list(types.items()) != list(manifest.stored.items()):
             yield f"file {file.name!r} has other columns or types than the manifest"
     rows = sum(file.rows for file in manifest.files)
     if rows != manifest.rows:
@@ -179,7 +179,9 @@ def _promises(target: Place, manifest: Manifest) -> Iterator[tuple[str, bool]]:
         lacking = [name for name in promise.columns if name not in manifest.schema]
         if lacking:
             raise SdcValueError(f"the manifest promises k for columns that it has not: {columns}.")
-        frame = open_source(target).frame([], promise.columns)
+        # What is in paths alone has no type there.
+        types = {name: manifest.schema[name] for name in manifest.partition_by}
+        frame = open_source(target, cast=types).frame([], promise.columns)
         found = anonymity(frame, promise.columns, promise.k)
         text = (
             f"k = {promise.k:,} in {columns}: the smallest of {found.classes:,} classes has "

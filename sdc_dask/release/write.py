@@ -28,6 +28,7 @@ from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.release.categories import Order, in_order, orders_of, plain, pruned
+from sdc_dask.release.directories import with_levels
 from sdc_dask.release.fingerprints import Fingerprint, fingerprint, table_fingerprint
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.manifest import ReleasedFile, file_digest
@@ -122,7 +123,8 @@ def gather_file(
     """Write the rows that came to a file, and check it."""
     rows = shuffle.gather(parts, number)
     table = in_order(rows, layout.schema, orders)
-    return _write(table, number, layout, folder), table_fingerprint(plain(table))
+    where = shuffle.directories.path_of(number)
+    return _write(table, number, layout, folder, where), table_fingerprint(plain(table))
 
 
 def masked_part(numbered: tuple[int, Piece], layout: Layout, masked: Masked) -> pd.DataFrame:
@@ -181,7 +183,9 @@ def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, A
         elif pa.types.is_dictionary(field.type):
             arrays.append(pruned(original.column(field.name)))
         else:
-            arrays.append(original.column(field.name))
+            column = original.column(field.name)
+            # Of another type are texts and categories by which there are directories.
+            arrays.append(column if column.type.equals(field.type) else column.cast(field.type))
     return pa.table(arrays, schema=schema)
 
 
@@ -192,19 +196,23 @@ def _without_sign(floats: pa.Array) -> pa.Array:
     return pc.add(floats, pa.scalar(0, floats.type))
 
 
-def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Written:
+def _write(
+    table: pa.Table, number: int, layout: Layout, folder: Folder, where: str = ""
+) -> Written:
     """Write a file, which gets its name when it was read again and holds what was meant.
 
     Its number alone gives it the name, so that a task that runs again overwrites its own file.
     """
-    name = f"{folder.stem}-{number:06d}.parquet"
+    own = f"{folder.stem}-{number:06d}.parquet"
+    name = os.path.join(where, own)
     # A task that runs twice never writes into a file that was checked.
-    path = os.path.join(folder.directory, f".{name}.{uuid.uuid4().hex}")
+    path = os.path.join(folder.directory, f".{own}.{uuid.uuid4().hex}")
+    stored = table.drop_columns(list(layout.partition_by))
     # Centroids have too many different values for a dictionary, which would only take time.
-    texts = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    texts = [field.name for field in stored.schema if not pa.types.is_floating(field.type)]
     groups = max(1, -(-table.num_rows // _GROUP_ROWS))
     pq.write_table(
-        table,
+        stored,
         path,
         row_group_size=max(1, -(-table.num_rows // groups)),
         use_dictionary=texts,
@@ -212,13 +220,13 @@ def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Writ
     )
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    found = _read_again(path, name, table)
+    found = _read_again(path, name, table, layout)
     others = sorted({each for columns in layout.counted for each in columns} - {*layout.masked})
     after = to_pandas(found, list(layout.masked), others)
     written = Written(
         ReleasedFile(name, found.num_rows, os.path.getsize(path), file_digest(path)),
         tuple(
-            folder.keys.write(class_keys(after, columns), f"{name}-{count}")
+            folder.keys.write(class_keys(after, columns), f"{own}-{count}")
             for count, columns in enumerate(layout.counted)
         ),
     )
@@ -230,16 +238,19 @@ def _write(table: pa.Table, number: int, layout: Layout, folder: Folder) -> Writ
     return written
 
 
-def _read_again(path: str, name: str, meant: pa.Table) -> pa.Table:
-    """Read a file; raise RuntimeError unless it holds what was meant."""
+def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Table:
+    """Read a file, with columns that its name gives; raise RuntimeError unless it is as meant."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        found = file.read(use_threads=False)
+        found = with_levels(file.read(use_threads=False), name, layout.levels)
     if not found.schema.equals(meant.schema) or found.num_rows != meant.num_rows:
-        raise SdcRuntimeError(f"file {name!r} has other columns or rows than meant.")
+        raise SdcRuntimeError(
+            f"file {os.path.basename(name)!r} has other columns or rows than meant."
+        )
     for column in meant.column_names:
         if not _same(found.column(column), meant.column(column)):
             raise SdcRuntimeError(
-                f"column {column!r} of file {name!r} was not read back as written."
+                f"column {column!r} of file {os.path.basename(name)!r} was not read back as "
+                "written."
             )
     return found
 
