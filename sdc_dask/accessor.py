@@ -13,6 +13,7 @@ from dask.dataframe.extensions import register_dataframe_accessor
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.columns import check_numeric
 from sdc_dask.engine.frames import Frame, is_dask
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.evaluation import Score, SeriesScore, compare, score, series_score
@@ -37,6 +38,8 @@ from sdc_dask.risk.linkage import Linkage
 from sdc_dask.risk.series_risk import SeriesRisk, series_risk
 from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
+from sdc_dask.sampling import Sampling
+from sdc_dask.utility.bound import SSEBound, sse_bound
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
 from sdc_dask.utility.series_loss import SeriesLoss, series_loss
 from sdc_dask.utility.sse import SSE, sse
@@ -477,6 +480,64 @@ class SdcAccessor:
           by_column  age: 0.0751468
         """
         return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+
+    def sse_bound(
+        self,
+        columns: Sequence[Hashable],
+        k: int,
+        *,
+        sample: int | str | None = "auto",
+        random_state: Any = None,
+    ) -> SSEBound:
+        """Return what the SSE of no microaggregation of these columns can be below.
+
+        Compare it with the ``sse`` of :meth:`sse`: how far from the best possible a masking is, at
+        most. The best possible is above the bound itself, by far if there are many columns.
+
+        Parameters
+        ----------
+        columns : list
+            Numeric columns without missing cells, masked together.
+        k : int
+            Smallest group.
+        sample : int, "auto" or None, default "auto"
+            The neighbours of so many records that are drawn are looked for, among all, and those of
+            as many that are farthest from the mean, which may have most of the SSE. "auto" is all
+            up to 10,000 records, else 5,000; None is all, up to 25 million values.
+        random_state : int, optional
+            Of the records that are drawn.
+
+        Returns
+        -------
+        SSEBound
+            ``bound``, and the ends ``low`` and ``high`` of its 95% confidence interval.
+
+        Notes
+        -----
+        With s_1 <= s_2 <= ... the squared distances of record i to the others, in units of the
+        columns' deviations, the bound is 1 / (2k) times the sum over all records of s_1 + ... +
+        s_(k-1). It holds for groups of any size from k on. A Dask frame is read three times, or
+        four for a sample, which is looked for in each partition.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60]})
+        >>> df.sdc.sse_bound(["age"], k=3)
+        SSEBound
+          bound      0.0751468             no groups of k records have a smaller SSE
+          low        0.0751468             95% confidence interval, if records were drawn
+          high       0.0751468             the upper end
+          k          3                     smallest group
+          rows       6                     records
+          tried      6                     records whose neighbours were looked for
+        """
+        names = arguments.column_list(columns)
+        meta = arguments.unique_columns(self._frame)
+        arguments.existing(meta, names, "columns")
+        check_numeric(meta, names)
+        k = arguments.whole_number(k, "k", 2)
+        return sse_bound(self._frame, names, k, Sampling.of(sample, random_state))
 
     def series_loss(
         self, masked: Frame, series: Sequence[Hashable] | Mapping[str, Sequence[Hashable]]

@@ -109,7 +109,7 @@ def _options(spec: type[Spec]) -> list[click.Option]:
             how["help"] += f"; default: {str(each.default).lower()}"
         if each.name in _NAMES:
             how |= OF_NAMES
-        elif isinstance(each.default, bool):
+        elif str(each.type) == "bool":
             flag += f"/--no-{dashed}"
             how["default"] = None
         else:
@@ -167,6 +167,8 @@ def _value(text: str) -> Any:
     name, colon, parameter = text.partition(":")
     if colon:
         return {name: _value(parameter)}
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)

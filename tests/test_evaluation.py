@@ -14,7 +14,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask.evaluation import WEIGHTS
-from sdc_dask.risk.sampling import draw_rows
+from sdc_dask.sampling import draw_rows
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_a_sample_is_drawn_once(survey: pd.DataFrame, monkeypatch: pytest.Monkey
         drawn.append(draw_rows(*args))
         return drawn[-1]
 
-    monkeypatch.setattr("sdc_dask.risk.sampling.draw_rows", draw)
+    monkeypatch.setattr("sdc_dask.sampling.draw_rows", draw)
     survey.sdc.linkage(masked, known="all", sample=100)
     assert len(drawn) == 1
     survey.sdc.compare({"one": masked, "two": survey}, known="all", sample=100)

@@ -19,7 +19,7 @@ from sdc_dask.risk.attacks import probabilistic as module
 from sdc_dask.risk.attacks.patterns import count_patterns, tried_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.linkage import Linkage
-from sdc_dask.risk.sampling import Sampling, draw_rows
+from sdc_dask.sampling import Sampling, draw_rows
 
 
 def linked(original: Any, masked: Any, columns: list, **options: Any) -> Linkage:

@@ -18,7 +18,7 @@ from sdc_dask.kernels.candidates import count_candidates, count_in_most
 from sdc_dask.kernels.neighbours import distinct, search_tree, squared_distances
 from sdc_dask.risk.attacks.reach import Reach, intervals, window_of_swap
 from sdc_dask.risk.encounter import Encounter
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 # Table 4.1 of J. Nin's thesis: standard rank swapping of ten records, by two ranks at most.
 ORIGINAL = [

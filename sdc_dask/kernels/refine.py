@@ -40,7 +40,8 @@ class Cycle(NamedTuple):
         The threshold in the beginning, in units of what a record loses.
     evenly : bool
         Whether that is what records lose on average, and not each in the best group that it can
-        hope for. The former moves more where records are dense, the latter where they are not.
+        hope for, or four times the average if that is less. The former moves more where records
+        are dense, the latter where they are not; few records far out are left where they are.
     """
 
     sweeps: int
@@ -122,11 +123,15 @@ def refine(
     dims = unrolled(d, n, most=5)
     best = labels[tree.rows]
     least = loss = _loss(tree.points, best, n // k)
-    hoped = squares[:, : k - 1].sum(axis=1) / (2 * k)
-    for number, cycle in enumerate(cycles):
-        unit = np.full(n, least / n) if cycle.evenly else hoped
+    mean = np.full(n, loss / n)
+    hoped = np.minimum(squares[:, : k - 1].sum(axis=1) / (2 * k), 4 * mean)
+    cold = Cycle(cycles[0].sweeps, 0.0, True)  # finds less, and never loses
+    for number, cycle in enumerate([*cycles, cold]):
+        if cycle is cold and least < loss:
+            break
+        threshold = (mean if cycle.evenly else hoped) * cycle.warmth
         found = _annealed(
-            dims, tree.points, best, near, unit * cycle.warmth, k, cycle.sweeps, np.uint64(number)
+            dims, tree.points, best, near, threshold, k, cycle.sweeps, np.uint64(number)
         )
         now = _loss(tree.points, found, n // k)
         if now < least:

@@ -102,10 +102,13 @@ def place_in_blocks(
     coordinates: Coordinates,
     method: str | Blocks | None,
     largest: int,
+    *,
+    fill: bool = False,
 ) -> Placement:
     """Return the blocks of records, which are planned unless they are made already.
 
-    `largest` is the block size that "auto" stands for.
+    `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
+    far below the largest: a 2^d-tree of many columns has leaves of few records.
     """
     if isinstance(method, Blocks):
         return place(frame, method, scanned, spec.k, planned_here=False)
@@ -119,6 +122,7 @@ def place_in_blocks(
         k=spec.k,
         max_block=max_block,
         method=method or WHOLE,
+        smallest=max(spec.k, max_block // 4) if fill else None,
     )
     return place(frame, blocks, scanned, spec.k, planned_here=True)
 

@@ -11,17 +11,20 @@ from sdc_dask.arguments import series_sets
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcError, warn
 from sdc_dask.evaluation import score, series_score
+from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.layout import Layout
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks.fitting import check_fitting
+from sdc_dask.sampling import Sampling
+from sdc_dask.utility.bound import sse_gap
 
 
 def measures(
     original: Frame, masked: Frame, specs: Sequence[Spec], layout: Layout
 ) -> tuple[Result, ...]:
-    """Return scores of numbers and of series, as far as there are any.
+    """Return scores of numbers and of series, and gaps to the least loss, as far as there are any.
 
     What cannot be measured is a warning: the release is as good without it.
     """
@@ -34,6 +37,12 @@ def measures(
         if numbers:
             knows = others if _fit(others, numbers) else None
             found.append(score(original, masked, numbers, knows=knows))
+        for spec in others:
+            if isinstance(spec, Microaggregation) and spec.missing == "error":
+                found += [
+                    sse_gap(original, masked, columns, spec.k, Sampling.of("auto"))
+                    for columns in spec.column_sets
+                ]
         for spec in series:
             found.append(series_score(original, masked, series_sets(spec.series)))
     except SdcError as error:

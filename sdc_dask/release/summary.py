@@ -14,6 +14,7 @@ from sdc_dask.evaluation import Score
 from sdc_dask.masking.spec import Spec
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity
+from sdc_dask.utility.bound import SSEGap
 from sdc_dask.utility.sse import SSE
 
 
@@ -200,7 +201,10 @@ class Summary(Result):
 
 
 def _in_words(score: Any) -> str:
-    """Return loss and risk of a score in words."""
+    """Return loss and risk of a score in words, or a gap."""
+    if isinstance(score, SSEGap):
+        named = ", ".join(map(str, score.columns))
+        return f"{named}: the SSE is {score.times:.2f} times what no groups of k can be below"
     text = (
         f"information loss {score.il:.2f}, disclosure risk {score.dr:.2f}, "
         f"score {score.score:.2f}; {score.tried:,} records tried"

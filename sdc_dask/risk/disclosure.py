@@ -23,7 +23,7 @@ from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
 from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,7 +21,7 @@ from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.engine.scan import Scan, merge_scans, scan_partition
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.errors import SdcValueError
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 ONE_STRATUM = StrataRule(())
 

@@ -22,7 +22,7 @@ from sdc_dask.results import Result
 from sdc_dask.risk.attacks.distance import View, link_views
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.linkage import mean_of
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 PERCENTAGES = tuple(range(1, 11))  # of a masked value, to both sides of it
 

@@ -35,7 +35,7 @@ from sdc_dask.risk.attacks.reach import Limits, Reach
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names
 from sdc_dask.risk.linkage import Linkage, count_links, of_ties
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 MOST_VALUES = 25_000_000  # of different masked records that every worker holds: 200 MB
 MOST_ASSIGNED = 5_000  # records: the matrix of their distances takes 200 MB

@@ -37,7 +37,7 @@ from sdc_dask.risk.attacks.reach import (
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names
 from sdc_dask.risk.linkage import Linkage, of_ties
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 MOST_VALUES = 25_000_000  # of all records, if all are tried: they come to the client
 _BOX = "nearest in the box of what each column can have become"

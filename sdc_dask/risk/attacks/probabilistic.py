@@ -31,7 +31,7 @@ from sdc_dask.risk.attacks.patterns import count_patterns, tried_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names
 from sdc_dask.risk.linkage import Linkage, of_ties
-from sdc_dask.risk.sampling import Sampling
+from sdc_dask.sampling import Sampling
 
 MOST_COLUMNS = 16  # a pattern is one of 2**d
 MOST_RECORDS = 50_000  # of which all pairs are compared one by one unless a sample is asked for

@@ -291,9 +291,10 @@ def is_contiguous(spec: Microaggregation) -> bool:
     """Whether the groups of a single column follow each other in the order of its values.
 
     They do along an order, and in one block for all records. Blocks of a tree may be cut in row
-    order, and strata lie beside each other.
+    order, strata lie beside each other, and what is refined by chance may be out of order.
     """
-    return spec.blocks_by is None and not spec.by and spec.method != "vmdav"
+    plain = not spec.by and not spec.refine
+    return plain and spec.blocks_by is None and spec.method != "vmdav"
 
 
 def window_of_swap(spec: RankSwap, factor: float = 1.0) -> Reach:
