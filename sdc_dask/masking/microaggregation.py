@@ -104,8 +104,8 @@ class Microaggregation(Spec):
     refine : bool, int or "thorough", default False
         Whether records then change places between groups, in each block, such that the SSE becomes
         smaller: by 10 to 50 percent as a rule. True takes a few times as long as MDAV; a number
-        says how often each record is tried elsewhere, where True tries 50 times or, of few
-        records, up to 500; "thorough" takes some seconds for thousands of records. Not for methods
+        says how often each record is tried elsewhere, where True tries 50 times, or more often if
+        there are few; "thorough" takes some seconds for thousands of records. Not for methods
         along an order of all records, nor for "optimal", which has the smallest SSE already. Blocks
         of "auto" are as large as memory allows then.
     decimals : int, optional
