@@ -16,6 +16,7 @@ import pandas as pd
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap
+from sdc_dask.kernels.classes import class_sizes_of
 
 N = 3_000
 
@@ -46,7 +47,8 @@ def _orders() -> None:
 
 
 def _fuzzy() -> None:
-    _frame().head(300).sdc.fuzzy_microaggregate(["x", "y"], 3, 1.5, 1.2, random_state=0)
+    for m1 in (1.5, 1.0):
+        _frame().head(300).sdc.fuzzy_microaggregate(["x", "y"], 3, m1, 1.2, random_state=0)
 
 
 def _swaps() -> None:
@@ -73,8 +75,24 @@ def _loss() -> None:
 
 
 def _bounds() -> None:
-    frame = _frame()
+    frame, spec = _frame(), RankSwap(["x", "y"], p=5)
     frame.sdc.linkage(frame, "distance", blocking="tree", max_block=500)
+    frame.sdc.linkage(frame, "rank_swap", knows=spec, blocking="tree", max_block=500)
+
+
+def _classes() -> None:
+    class_sizes_of(np.zeros((3, 2), np.uint64), 0)
+
+
+def _missing() -> None:
+    frame = _frame().head(300)
+    frame.loc[::7, "x"] = np.nan
+    frame.sdc.microaggregate(["x", "y"], k=3, missing="separate", max_block=50)
+
+
+def _few_values() -> None:
+    frame = _frame().round()
+    frame.sdc.linkage(frame, "probabilistic", tolerance=0)
 
 
 def _series() -> None:
@@ -82,10 +100,10 @@ def _series() -> None:
     frame.sdc.series_score(frame, list(frame))
 
 
-# The longest first.
+# The longest first; what has trees in common with those that are compiled first, late.
 WORK: list[Callable[[], None]] = [
-    *(_trees, _attacks, _fuzzy, _loss, _series, _small_blocks, _swaps),
-    *(_orders, _bounds, _alignment),
+    *(_trees, _fuzzy, _loss, _series, _small_blocks, _swaps, _attacks),
+    *(_few_values, _orders, _bounds, _alignment, _missing, _classes),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,15 +36,9 @@ EIA_COLUMNS = [
 ]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Let processes that run tests side by side keep groups of tests together."""
-    if getattr(config.option, "dist", "no") == "load":
-        config.option.dist = "loadgroup"
-
-
 @functools.cache
 def _meeting() -> tempfile.TemporaryDirectory[str]:
-    """Return where processes that run tests see what the others have compiled."""
+    """Return where processes that run tests see what the others have compiled, and groups."""
     return tempfile.TemporaryDirectory()
 
 
@@ -51,6 +46,27 @@ def _meeting() -> tempfile.TemporaryDirectory[str]:
 def pytest_configure_node(node: Any) -> None:
     """Tell a process that is to run tests where to meet the others."""
     node.workerinput["meeting"] = _meeting().name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run a group of tests, whose names its processes have written down.
+
+    The `loadgroup` of pytest-xdist appends groups to names of tests, which pytest 9.2 ignores.
+    """
+    if config.option.dist != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):
+        @functools.cached_property
+        def groups(self) -> dict[str, str]:
+            return json.loads((Path(_meeting().name) / "groups").read_text())
+
+        def _split_scope(self, nodeid: str) -> str:
+            return self.groups.get(nodeid, nodeid)
+
+    return Grouped(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,7 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A case on a cluster takes seconds, and says little that the others and threads do not. The last
     is long too, if the test says so: others take the same road. One process runs all of them in a
-    row.
+    row, and one those that share another cluster.
     """
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -77,10 +93,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         all_long = cases[-1].get_closest_marker("long_on_cluster") is not None
         for item in cases if all_long else cases[:-1]:
             item.add_marker(pytest.mark.soak)
-        if config.pluginmanager.hasplugin("xdist"):
-            for item in cases:
-                item.add_marker(pytest.mark.xdist_group("cluster"))
     items.sort(key=_is_on_cluster)
+    if "meeting" in (given := getattr(config, "workerinput", {})):
+        groups = {
+            item.nodeid: item.path.stem for item in items if item.get_closest_marker("together")
+        }
+        groups |= {item.nodeid: "cluster" for item in items if _is_on_cluster(item)}
+        written = Path(given["meeting"]) / f"groups{given['workerid']}"
+        written.write_text(json.dumps(groups))
+        written.replace(written.with_name("groups"))
 
 
 def _is_on_cluster(item: pytest.Item) -> bool:

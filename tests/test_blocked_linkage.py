@@ -44,7 +44,7 @@ def test_the_exact_rate_lies_between_the_bounds(share: float, standardize: bool)
 
 
 def test_the_bounds_are_near_for_little_noise() -> None:
-    frame = survey(20_000)
+    frame = survey(15_000)
     masked = noisy(frame, 0.005)
     exact = frame.sdc.linkage(masked).rate
     blocked = frame.sdc.linkage(masked, blocking="tree", max_block=2_000)
@@ -178,7 +178,7 @@ def test_ends_are_rounded_outward(
 
 
 def test_bounds_of_a_swap_that_is_known_are_near() -> None:
-    frame = survey(20_000)
+    frame = survey(15_000)
     spec = RankSwap(["x", "z"], 0.3)
     masked = frame.sdc.mask(spec, random_state=1)
     options = {"attack": "rank_swap", "knows": spec, "columns": ["x", "z"]}

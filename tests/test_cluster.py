@@ -26,6 +26,8 @@ from sdc_dask.release.cluster import (
     needed_memory,
 )
 
+pytestmark = pytest.mark.together
+
 PAGES = ("info/main/exceptions.html", "info/main/workers.html", "metrics", "health", "status", "")
 
 KILLED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
 import shlex
@@ -12,6 +13,7 @@ import dask
 import pytest
 
 from sdc_dask import cli
+from sdc_dask.release import cluster
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,6 +26,8 @@ def _blocks(language: str, document: str = "README.md") -> list[str]:
 def test_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # That the program starts workers is tested elsewhere, and by an example below.
+    monkeypatch.setattr(cluster, "local_cluster", lambda *_: contextlib.nullcontext())
     monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {}
     codes = _blocks("python")

@@ -126,6 +126,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert canaries_in(cluster.folder) == []
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("phase", ["transfer", "write"])
 def test_a_worker_is_killed(shared: Cluster, small: Case, tmp_path: Path, phase: str) -> None:
     shared.wait_for_workers(2)
@@ -137,13 +138,16 @@ def test_a_worker_is_killed(shared: Cluster, small: Case, tmp_path: Path, phase:
     no_originals(shared)
 
 
+@pytest.mark.together
 def test_the_client_is_killed(shared: Cluster, small: Case, tmp_path: Path) -> None:
     shared.wait_for_workers(2)
-    shared.at(PHASES["write"], number=0)
+    shared.at(PHASES["write"], number=signal.SIGSTOP)  # so that the job cannot end before
     job = begin(small.source, tmp_path / "release", "--scheduler", shared.address)
     job.reach(shared.hits)
-    shared.forget()
     stop(job.process, patience=0)
+    for _, pid in shared.hits():
+        os.kill(pid, signal.SIGCONT)
+    shared.forget()
     assert not job.target.exists()
     job = protect(small.source, tmp_path / "release", "--scheduler", shared.address)
     nothing_lost(job, small.source, small.table)

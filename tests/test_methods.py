@@ -408,8 +408,17 @@ def test_examples_3_1_to_3_4_of_mic1d(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(masked, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kappa", [70, 700, 4_500])
-@pytest.mark.parametrize("npartitions", [1, 4, 13])
+# Every number of partitions, and every kappa.
+MIC1D_QUICK = [(1, 4_500), (4, 700), (13, 70), (13, 4_500)]
+
+
+@pytest.mark.parametrize(
+    ("npartitions", "kappa"),
+    [
+        pytest.param(*case, marks=() if case in MIC1D_QUICK else pytest.mark.soak)
+        for case in itertools.product([1, 4, 13], [70, 700, 4_500])
+    ],
+)
 def test_mic1d_of_dask_equals_pandas_equals_the_steps(
     kappa: int, npartitions: int, scheduler: str, people: pd.DataFrame
 ) -> None:

@@ -43,7 +43,7 @@ def mixed(n: int = 2_000) -> pd.DataFrame:
 MASKED = ["number", "small", "whole", "byte", "nullable", "arrow"]
 
 
-@pytest.mark.parametrize("npartitions", [1, 7, 33])
+@pytest.mark.parametrize("npartitions", [1, pytest.param(7, marks=pytest.mark.soak), 33])
 @pytest.mark.parametrize("keep_order", [True, False])
 def test_dask_equals_pandas(scheduler: str, npartitions: int, keep_order: bool) -> None:
     frame = mixed()

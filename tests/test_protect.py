@@ -568,7 +568,7 @@ def test_kept_columns_that_are_nearly_unique_are_a_warning(
     )
     frame.to_parquet(tmp_path / "source.parquet", row_group_size=1_000)
     monkeypatch.setattr(source_module, "PIECE_BYTES", 1)
-    spec = Microaggregation(["x"], 3)
+    spec = Microaggregation(["x"], 3, max_block=5_000)
     with pytest.warns(UserWarning, match="kept columns are unique or nearly so") as caught:
         summary = sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "out", spec, keep="*")
     assert set(summary.unique) == {"id", "name", "amount", "mostly"}

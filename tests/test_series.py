@@ -74,7 +74,7 @@ def test_groups_are_those_of_mdav_in_the_space_of_the_distance(
         1 if normalize_by == "series" else values.std(axis=0)
     )
     points = np.diff(points, axis=1) if distance == "sts" else points
-    labels = mdav(points - points.mean(axis=0), 4)
+    labels = mdav(np.ascontiguousarray(points - points.mean(axis=0)), 4)
     masked = frame.sdc.microaggregate_series(TIMES, k=4, distance=distance, normalize=normalize_by)
     np.testing.assert_allclose(masked, frame.groupby(labels).transform("mean"), rtol=1e-12)
 

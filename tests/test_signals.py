@@ -305,10 +305,11 @@ def test_ctrl_c_while_files_are_written(tmp_path: Path) -> None:
     source, scratch = tmp_path / "survey", tmp_path / "scratch"
     scratch.mkdir()
     with dask.config.set(scheduler="threads"):
-        made = sdc_dask.datasets.survey(300_000, npartitions=8)
+        made = sdc_dask.datasets.survey(150_000, npartitions=8)
         made.to_parquet(source, write_index=False)
     command = [sys.executable, "-m", "sdc_dask", "protect", str(source), str(tmp_path / "release")]
     command += ["--columns", "income,wealth,age", "-k", "5", "--keep", "*", "--workers", "1"]
+    command += ["--max-block", "5000"]  # of which no other kernels are compiled
     with subprocess.Popen(
         command,
         env={**os.environ, "TMPDIR": str(scratch)},

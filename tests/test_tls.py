@@ -43,6 +43,9 @@ def make_certificate(folder: Path, name: str, authority: str) -> None:
     )
 
 
+pytestmark = pytest.mark.together
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make two authorities, and certificates of both."""

@@ -92,7 +92,10 @@ def _cuts(tree):
                 cut[node] = j
                 break
         j = cut[node]
-        planes[node] = left[0, j], left[1, j], right[0, j], right[1, j]
+        planes[node, 0] = left[0, j]
+        planes[node, 1] = left[1, j]
+        planes[node, 2] = right[0, j]
+        planes[node, 3] = right[1, j]
     return cut, planes
 
 

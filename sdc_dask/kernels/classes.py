@@ -187,7 +187,9 @@ def class_sizes_of(keys, common):
     for b in range(1 << bits):
         part = ordered[begins[b] : begins[b + 1]]
         ones = np.ones(len(part), np.int64)
-        counts = _add_up(part[:, 0], part[:, 1], ones, common + bits)[2]
-        sizes[end : end + len(counts)] = counts
-        end += len(counts)
+        # Copies have the layout for which it is compiled anyway.
+        counts = _add_up(part[:, 0].copy(), part[:, 1].copy(), ones, common + bits)[2]
+        for count in counts:
+            sizes[end] = count
+            end += 1
     return sizes[:end]

@@ -75,16 +75,23 @@ def build_kd_tree(points, weight, leaf_size):
     tree.start[leaves] = n
     # Depth first: the records of a small node stay in the cache until its leaves are made.
     stack = np.empty((depth + 1, 3), np.int64)
-    stack[0] = 0, 0, n
+    # One by one: a tuple that is assigned to a row takes seconds to compile, for an error's text.
+    stack[0, 0] = 0
+    stack[0, 1] = 0
+    stack[0, 2] = n
     size = 1
     while size > 0:
         size -= 1
-        node, a, b = stack[size]
+        node = stack[size, 0]
+        a = stack[size, 1]
+        b = stack[size, 2]
         while node < first_leaf:
             middle = (a + b) // 2
             _select(tree, _widest(tree.points, weight, a, b), a, b - 1, middle)
             node = 2 * node + 1
-            stack[size] = node + 1, middle, b
+            stack[size, 0] = node + 1
+            stack[size, 1] = middle
+            stack[size, 2] = b
             size += 1
             b = middle
         tree.start[node - first_leaf] = a

@@ -122,7 +122,8 @@ class LiveTree(NamedTuple):
 def build_tree(points, dims):
     """Build the tree, all records live."""
     n, d = points.shape
-    built = build_kd_tree(points, np.ones(d), LEAF_SIZE)
+    # A constant would be a type of its own, and the tree compiled once more.
+    built = build_kd_tree(points, np.ones(d), np.int64(LEAF_SIZE))
     nodes = len(built.box)
     first_leaf = nodes // 2
     stack = new_stack(first_leaf + 1)

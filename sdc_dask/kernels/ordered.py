@@ -85,11 +85,16 @@ def extend(lead, points, costs, rank, k):
     m, d = lead.shape
     n = points.shape[0]
     columns = np.empty((d, m + n))
+    # Cell by cell: an array that is assigned to a slice takes seconds to compile, for the text of
+    # an error.
     for j in range(d):
-        columns[j, :m] = lead[:, j]
-        columns[j, m:] = points[:, j]
+        for i in range(m):
+            columns[j, i] = lead[i, j]
+        for i in range(n):
+            columns[j, m + i] = points[i, j]
     cost = np.empty(m + n + 1)
-    cost[: m + 1] = costs
+    for i in range(m + 1):
+        cost[i] = costs[i]
     choices = np.zeros(n, np.int32)
     # k ends of groups at a time, since the group before each is known then: the innermost loops
     # run over them side by side. Means and squares are those of Welford, which do not cancel.
