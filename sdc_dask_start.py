@@ -21,6 +21,7 @@ INTERRUPTED, TERMINATED = 130, 143
 _COMMANDS = {  # their names in sdc_dask.cli, and what help says of them
     "protect": "Mask a parquet data set into one that is checked.",
     "verify": "Look at a release again: files, rows, schema and k.",
+    "warmup": "Compile all kernels ahead of their first use.",
     "demo": "Protect a made-up survey and show what happened.",
 }
 

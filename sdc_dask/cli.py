@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +39,10 @@ from sdc_dask.release.signals import stoppable
 from sdc_dask.release.summary import Summary
 from sdc_dask.release.verify import release_manifest
 from sdc_dask.release.verify import verify as verify_release
+from sdc_dask.warmup import warmup as compile_kernels
 from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
-__all__ = ["demo", "main", "protect", "verify"]
+__all__ = ["demo", "main", "protect", "verify", "warmup"]
 
 FAILED = 1
 Work = Callable[[bool], int]  # of whether the process ends afterwards, to the exit code
@@ -321,6 +323,33 @@ def verify(
             file.write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
         if not found.ok:
             raise SdcValueError(f"{len(found.failed)} checks of the release failed.")
+
+    return lambda last: _run(work, releases=False, debug=debug, last=last)
+
+
+# The command warmup
+
+
+@click.command()
+@click.option(
+    "--columns",
+    type=click.IntRange(1, 20),
+    multiple=True,
+    metavar="N",
+    help="unroll loops for so many columns, too, as for large data; again for other numbers",
+)
+@_debug
+def warmup(columns: tuple[int, ...], debug: bool) -> Work:
+    """Compile all kernels ahead of their first use, which takes a minute or two.
+
+    They are kept beside the package, or where NUMBA_CACHE_DIR says, for all processes that come
+    later: run this when an image is made, or before many workers start at once.
+    """
+
+    def work() -> None:
+        began = time.perf_counter()
+        compile_kernels(columns, say=lambda text: print(f"compiling: {text}", flush=True))
+        print(f"done in {time.perf_counter() - began:.0f} s", flush=True)
 
     return lambda last: _run(work, releases=False, debug=debug, last=last)
 

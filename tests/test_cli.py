@@ -27,6 +27,7 @@ from sdc_dask import (
     SeriesMicroaggregation,
     Spec,
     cli,
+    warmup,
 )
 from sdc_dask import job as jobs
 from sdc_dask.aggregation import power, threshold
@@ -430,3 +431,18 @@ def test_warnings_are_told_in_one_line(
         assert protect(survey, tmp_path / "release", "-k", "5", "--quiet") == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("sdc-dask: warning: kept columns are unique or nearly so")
+
+
+def test_warmup_says_what_it_compiles(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = []
+    monkeypatch.setattr(warmup, "WORK", {"swaps": lambda: done.append(1)})
+    monkeypatch.setattr(warmup, "MANY", 200)
+    assert cli.main(["warmup", "--columns", "2"]) == 0
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert first == "compiling: swaps"
+    assert second == "compiling: microaggregation and linkage of 2 columns"
+    assert last.startswith("done in")
+    assert done
+    assert cli.main(["warmup", "--columns", "0"]) == 2
