@@ -6,10 +6,10 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench bench-compare clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.installed-run ## Protect a made-up survey and show what happened
 	$(BIN)/sdc-dask demo $(ARGS)
@@ -34,7 +34,11 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/attack_tables.py $(ARGS)
 	$(BIN)/python benchmarks/without_common.py $(ARGS)
 	$(BIN)/python benchmarks/series_tables.py $(ARGS)
+	$(BIN)/python benchmarks/refinement.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+
+bench-compare: .venv/.installed-bench ## Show two runs side by side, e.g. ARGS=refinement
+	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 clean: ## Remove the environment, caches and builds
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

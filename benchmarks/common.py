@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import platform
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,12 +41,33 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def save(name: str, tables: dict[str, Any]) -> None:
-    """Write tables as JSON."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    machine = {"python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
-    path.write_text(json.dumps({"machine": machine, **tables}, indent=1))
+    """Write tables as JSON, with machine and commit, beside those of the runs before."""
+    now = datetime.datetime.now(datetime.UTC)
+    commit = _commit()
+    folder = RESULTS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{now:%Y-%m-%d-%H%M%S}-{commit[:9]}.json"
+    machine = {
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": psutil.virtual_memory().total,
+    }
+    run = {"time": now.isoformat(timespec="seconds"), "commit": commit, "machine": machine}
+    path.write_text(json.dumps({"run": run, **tables}, indent=1))
     print(f"\nwritten: {path}")
+
+
+def _commit() -> str:
+    """Return the commit that is measured, and whether files differ from it."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(
+            command, cwd=RESULTS.parent, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
 
 
 def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
