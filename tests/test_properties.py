@@ -394,3 +394,16 @@ def test_rare_types_in_files_are_released_or_refused(tmp_path: Path, kind: str) 
         assert target.exists() == (not isinstance(summary, str))
         if target.exists():
             assert sdc_dask.verify(target).ok
+
+
+def test_views_are_released_as_texts(tmp_path: Path) -> None:
+    table = pa.table({"x": np.arange(6.0), "rare": RARE["views"]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    spec = Microaggregation(["x"], 3)
+    with pytest.raises(ValueError, match="'rare': 'string'"):
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+    sdc_dask.protect(
+        tmp_path / "in.parquet", tmp_path / "out", spec, keep="*", cast={"rare": "string"}
+    )
+    released = pd.read_parquet(tmp_path / "out")["rare"]
+    assert sorted(released) == sorted(RARE["views"].to_pylist())

@@ -97,9 +97,13 @@ def masked_array(values: NDArray[np.float64], dtype: object) -> pd.api.extension
 
 
 def narrow(values: NDArray[np.float64], width: int) -> NDArray[np.floating]:
-    """Return values as floats of so many bytes; what rounds to zero is zero without a sign."""
+    """Return values as floats of so many bytes; what rounds to zero is zero without a sign.
+
+    What is too large for them is infinite, as it is when it is written.
+    """
     kind = np.dtype(f"f{width}")
-    return np.ascontiguousarray(values).astype(kind) + kind.type(0)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values).astype(kind) + kind.type(0)
 
 
 def _float_width(dtype: Any) -> int:

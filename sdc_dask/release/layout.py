@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.directories import level_field
 
@@ -68,6 +68,10 @@ class Layout:
     ) -> Layout:
         """Derive the layout from the schema of the source."""
         masked = [str(name) for spec in specs for name in spec.masked]
+        used = {*masked, *(str(name) for spec in specs for name in spec.by)}
+        for name in schema.names:
+            if name in used or name not in drop:
+                _check_type(schema.field(name), in_use=name in used)
         means = {str(name) for spec in specs if not spec.keeps_dtypes for name in spec.masked}
         others = {*drop, *partition_by}
         kept = [schema.field(name) for name in schema.names if name not in others]
@@ -112,6 +116,22 @@ class Layout:
     def counted(self) -> list[tuple[str, ...]]:
         """Sets of columns in which classes of equal records are counted."""
         return [*self.promised, *([self.together] if self.together else []), *self.known]
+
+
+def _check_type(field: pa.Field, *, in_use: bool) -> None:
+    """Raise an error for a type that cannot be put in another order, or compared if it is used."""
+    kind, is_ = field.type, pa.types
+    if is_.is_string_view(kind) or is_.is_binary_view(kind):
+        plain = "string" if is_.is_string_view(kind) else "binary"
+        raise SdcValueError(
+            f"column {field.name!r} has the type {kind}, whose rows Arrow cannot put in another "
+            f"order: read it as another type with cast={{{field.name!r}: {plain!r}}}, or drop it."
+        )
+    if in_use and isinstance(kind, pa.BaseExtensionType) and is_.is_nested(kind.storage_type):
+        raise SdcTypeError(
+            f"column {field.name!r} has the type {kind.extension_name!r}, whose values have no "
+            "order: keep or drop it, and mask or name other columns."
+        )
 
 
 def _is_number(kind: pa.DataType) -> bool:
