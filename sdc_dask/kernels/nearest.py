@@ -9,7 +9,9 @@ from sdc_dask.kernels._jit import jit
 from sdc_dask.kernels.kd_tree import KdTree, new_stack, unrolled, width
 
 
-def nearest_slots(tree: KdTree, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def nearest_slots(
+    tree: KdTree, count: int, most: int = 2**62
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Find the nearest others of every record in a tree.
 
     Parameters
@@ -18,6 +20,10 @@ def nearest_slots(tree: KdTree, count: int) -> tuple[NDArray[np.int64], NDArray[
         Of more than `count` records, in coordinates in which distances are Euclidean.
     count : int
         Neighbours of each record.
+    most : int, optional
+        Leaves that are looked at for each record, of `count` records together at least. In many
+        dimensions most of the time goes into making sure that there are no nearer records; what is
+        near is found early.
 
     Returns
     -------
@@ -40,7 +46,7 @@ def nearest_slots(tree: KdTree, count: int) -> tuple[NDArray[np.int64], NDArray[
            [ 9., 16.]]))
     """
     n, d = tree.points.shape
-    return _nearest_slots(unrolled(d, n, most=5), tree, count)
+    return _nearest_slots(unrolled(d, n, most=5), tree, count, most)
 
 
 def nearest_squares(tree: KdTree, points: NDArray[np.float64], count: int) -> NDArray[np.float64]:
@@ -73,7 +79,7 @@ def nearest_squares(tree: KdTree, points: NDArray[np.float64], count: int) -> ND
 
 
 @jit
-def _nearest_slots(dims, tree, count):
+def _nearest_slots(dims, tree, count, most):
     n = len(tree.points)
     slots = np.empty((n, count), np.int64)
     squares = np.full((n, count), np.inf)
@@ -83,7 +89,9 @@ def _nearest_slots(dims, tree, count):
         for i in range(tree.start[leaf], tree.start[leaf + 1]):
             # The own leaf first, so that few others are near enough.
             _look(dims, tree, leaf, i, tree.points[i], slots[i], squares[i])
-            _search(dims, tree, leaf, i, tree.points[i], slots[i], squares[i], stack, distances)
+            _search(
+                dims, tree, leaf, i, tree.points[i], slots[i], squares[i], stack, distances, most
+            )
     return slots, squares
 
 
@@ -94,19 +102,20 @@ def _nearest_squares(dims, tree, points, count):
     stack = new_stack(len(tree.start) - 1)
     distances = np.empty(len(stack))
     for i in range(len(points)):
-        _search(dims, tree, -1, -1, points[i], slots, squares[i], stack, distances)
+        _search(dims, tree, -1, -1, points[i], slots, squares[i], stack, distances, 2**62)
     return squares
 
 
 @jit
-def _search(dims, tree, seen, own, query, slots, squares, stack, distances):
+def _search(dims, tree, seen, own, query, slots, squares, stack, distances, most):
     """Look at all leaves that may hold one of the nearest records, except one that was seen."""
     first_leaf = len(tree.start) - 2
     last = len(squares) - 1
     stack[0] = 0
     distances[0] = 0.0
     size = 1
-    while size > 0:
+    looked = 0
+    while size > 0 and looked < most:
         size -= 1
         if distances[size] > squares[last]:
             continue
@@ -129,6 +138,7 @@ def _search(dims, tree, seen, own, query, slots, squares, stack, distances):
                 node = -1
         if node >= 0 and node - first_leaf != seen:
             _look(dims, tree, node - first_leaf, own, query, slots, squares)
+            looked += 1
 
 
 @jit

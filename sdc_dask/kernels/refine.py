@@ -25,6 +25,7 @@ from sdc_dask.kernels.nearest import nearest_slots
 
 _LEAF_SIZE = 8
 _NEIGHBOURS = 10  # records whose groups one may join
+_LEAVES = 300  # that are searched for them: which are nearest exactly does not matter
 _EVERY = 25  # records between attempts to dissolve a group or to form one
 _COLD = 3  # sweeps in the end that accept nothing that loses
 
@@ -122,7 +123,8 @@ def refine(
     if np.bincount(labels).max() >= 2 * k:
         raise SdcRuntimeError(f"a group has more than 2k - 1 = {2 * k - 1} records.")
     tree = build_kd_tree(points, np.ones(d), _LEAF_SIZE)
-    near, squares = nearest_slots(tree, min(max(_NEIGHBOURS, 2 * k), n - 1))
+    count = min(max(_NEIGHBOURS, 2 * k), n - 1)
+    near, squares = nearest_slots(tree, count, most=_LEAVES + count)
     dims = unrolled(d, n, most=5)
     best = labels[tree.rows]
     least = loss = _loss(tree.points, best, n // k)
