@@ -7,9 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from sdc_dask import arguments
 from sdc_dask.engine.columns import is_numeric
-from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
 from sdc_dask.evaluation import specs_by_name
 from sdc_dask.masking.spec import Spec, spec_list
@@ -93,6 +95,10 @@ def report(
     ...     page.name, "Risk before and after" in page.read_text(encoding="utf-8")
     ('page.html', True)
     """
+    if not is_dask(original) and not isinstance(original, pd.DataFrame):
+        raise SdcTypeError(
+            f"original must be a pandas or Dask DataFrame, received {type(original).__name__}."
+        )
     arguments.one_of(edition, "edition", EDITIONS)
     internal = edition == "internal"
     frames, specs = _maskings(masked, knows)

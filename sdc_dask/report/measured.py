@@ -95,7 +95,7 @@ class ColumnFigures:
 
     column: Hashable
     shown: bool  # whether its figures say nothing of a single record
-    lost: float  # its SSE / SST
+    lost: float | None  # its SSE / SST, if it is not constant
     loss: ColumnLoss
     shape: Shape
 
@@ -295,12 +295,12 @@ def _loss(original: Original, masked: Frame, specs: Sequence[Spec], *, gaps: boo
     counts = counts_on(masked, original.grids)
     figures = []
     for column in columns:
-        n = original.moments.sums[column].n
+        sums = original.moments.sums[column]
         shape = shape_of(
             original.grids[column], original.counts[column], counts[column], original.least
         )
-        shown = n >= original.least and column not in original.dominated
-        share = lost.by_column[column] / n if n else 0.0
+        shown = sums.n >= original.least and column not in original.dominated
+        share = lost.by_column[column] / sums.n if sums.spread else None
         figures.append(ColumnFigures(column, shown, share, information.columns[column], shape))
     shown_columns = {each.column for each in figures if each.shown}
     correlations = tuple(

@@ -52,13 +52,9 @@ def _safe(text: str) -> Any:
     return markupsafe.Markup(text)
 
 
-def render(
-    made: Any, maskings: Sequence[Measured], *, rows: int, k: int, least: int
-) -> str:
+def render(made: Any, maskings: Sequence[Measured], *, rows: int, k: int, least: int) -> str:
     """Return the page as text."""
-    return made.render(
-        maskings=maskings, rows=rows, k=k, least=least, versions=versions()
-    )
+    return made.render(maskings=maskings, rows=rows, k=k, least=least, versions=versions())
 
 
 def most_changed(correlations: Sequence[Correlation]) -> list[Correlation]:

@@ -7,6 +7,7 @@ enough, in both versions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -172,7 +173,20 @@ def _quantile(
     below, here = int(counts[:cell].sum()), int(counts[cell])
     fewest = min(below, total - below - here)
     # A cell that has enough records by itself says nothing of one of them.
-    return float(middles[cell]) if max(fewest, here) >= least else None
+    if max(fewest, here) < least:
+        return None
+    return _rounded(middles, cell)
+
+
+def _rounded(middles: NDArray[np.float64], cell: int) -> float:
+    """Return the value of a cell with the digits that its width allows."""
+    first, last = max(cell - 1, 0), min(cell + 1, CELLS - 1)
+    width = float(middles[last] - middles[first]) / (last - first)
+    if not (np.isfinite(width) and width > 0):
+        return float(middles[cell])
+    power = 10.0 ** math.floor(math.log10(width))
+    step = power * next((each for each in (1, 2, 5) if each * power >= width), 10)
+    return round(float(middles[cell]) / step) * step + 0.0
 
 
 def _histogram(
