@@ -227,8 +227,8 @@ def _differing(
             found[column] = int(((one != other) & ~(np.isnan(one) & np.isnan(other))).sum())
             continue
         try:
-            one, other = (cell_bits(each)[0] for each in (old, new))
-            found[column] = int((one != other).sum())
+            bits, others = (cell_bits(each)[0] for each in (old, new))
+            found[column] = int((bits != others).sum())
         except (TypeError, ValueError, NotImplementedError):  # lists, and others without a hash
             found[column] = None
     return found

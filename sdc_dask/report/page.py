@@ -31,7 +31,7 @@ def template(edition: str) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
+    filters: dict[str, Any] = {
         "number": number,
         "percent": percent,
         "signed": signed,
@@ -39,6 +39,7 @@ def template(edition: str) -> Any:
         "names": lambda columns: ", ".join(map(str, columns)),
         "most_changed": most_changed,
     }
+    environment.filters.update(filters)
     environment.globals["svg"] = lambda bins, column, identity: _safe(
         histogram(bins, str(column), identity)
     )
