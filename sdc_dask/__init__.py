@@ -17,6 +17,7 @@ from sdc_dask.masking.spec import Spec
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import protect
 from sdc_dask.release.verify import Verification, verify
+from sdc_dask.report import report
 
 __all__ = [
     "Blocks",
@@ -35,6 +36,7 @@ __all__ = [
     "datasets",
     "grouping",
     "protect",
+    "report",
     "series",
     "verify",
 ]

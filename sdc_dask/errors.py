@@ -46,6 +46,10 @@ class SdcFileNotFoundError(SdcError, FileNotFoundError):
     """There is nothing at the source, or no place for the target."""
 
 
+class SdcImportError(SdcError, ImportError):
+    """A package is needed that is not installed."""
+
+
 class SdcWarning(UserWarning):
     """Something to look at, in words that show no value of the data."""
 

@@ -169,7 +169,7 @@ def compare(
 ) -> pd.DataFrame:
     """Measure several maskings of one frame; every one is attacked on the same records."""
     parts = check_weights(weights)
-    specs = _specs_by_name(masked, knows)
+    specs = specs_by_name(masked, knows)
     first = Intruder.of(columns, **intruder)
     # The same records are drawn for all of them.
     intruders = {name: replace(first, specs=specs[name]) for name in masked}
@@ -204,7 +204,7 @@ def compare(
     return table
 
 
-def _specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:
+def specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:
     """Return what the intruder knows of each masking."""
     if knows is None:
         return {name: [] for name in masked}

@@ -56,11 +56,18 @@ def test_readme(
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
         ("docs/measures.md", 3, "swapped, p = 5"),
         ("docs/series.md", 2, "72000 ['firm', 'month', 'sales']"),
+        ("docs/report.md", 1, "for_users.html"),
     ],
 )
 def test_documents(
-    document: str, count: int, shown: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    document: str,
+    count: int,
+    shown: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {}
     codes = _blocks("python", document)
     assert len(codes) == count

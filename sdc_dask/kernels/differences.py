@@ -223,6 +223,19 @@ class Grid:
             np.ascontiguousarray(values), power, self.mean * power, 1 / (self.scale * power)
         )
 
+    def values(self) -> NDArray[np.float64]:
+        """Return the values in the middle of each cell.
+
+        Examples
+        --------
+        >>> middles = Grid(2.0, 1.0).values()
+        >>> middles[CELLS // 2], round(middles[CELLS // 2 + 1], 4)
+        (np.float64(2.0), np.float64(2.001))
+        """
+        steps = (np.arange(CELLS) - CELLS // 2) / _STEPS
+        with np.errstate(over="ignore"):
+            return self.mean + self.scale * (steps / (1 - np.abs(steps)))
+
 
 def classes_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the counts of 63 classes from those of the cells."""

@@ -31,11 +31,16 @@ class Anonymity(Result):
 
 def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anonymity:
     """Count classes of equal records in one pass."""
+    return of_sizes(sizes_in(frame, columns), k)
+
+
+def sizes_in(frame: Frame, columns: Sequence[Hashable]) -> ClassSizes:
+    """Return how many classes of equal records have how many, in one pass."""
     columns = list(columns)
     call = Calls.of(frame)
     partials = map_partitions([frame[columns]], _chunk, columns)
     buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
-    return of_sizes(call.compute(merged_class_sizes(call, partials, buckets)), k)
+    return call.compute(merged_class_sizes(call, partials, buckets))
 
 
 def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:

@@ -16,7 +16,7 @@ from sdc_dask.risk.attacks.fitting import Fitting, check_fitting, fitting_attack
 from sdc_dask.risk.attacks.intersection import CandidateLinkage
 from sdc_dask.risk.attacks.probabilistic import MOST_COLUMNS, ProbabilisticOptions
 from sdc_dask.risk.encounter import Encounter
-from sdc_dask.risk.known import describe, known_columns
+from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
 from sdc_dask.sampling import Sampling
 
@@ -69,6 +69,14 @@ class Attacks(Result):
         return "\n".join(lines)
 
 
+def blind_attacks(sets: Sequence[Names]) -> list[Fitting]:
+    """Return the attacks of an intruder who knows original values, and nothing of the masking."""
+    found = [Fitting("distance", DistanceOptions(), "nothing else")]
+    if max(len(each) for each in sets) <= MOST_COLUMNS:
+        found.append(Fitting("probabilistic", ProbabilisticOptions(), "nothing else"))
+    return found
+
+
 def attacks_on(
     original: Frame,
     masked: Frame,
@@ -85,13 +93,10 @@ def attacks_on(
     sets = known_columns(list(columns), known, groups)
     check_fitting(specs, sets)
     sampling = Sampling.of(sample, random_state)
-    blind = [Fitting("distance", DistanceOptions(), "nothing else")]
-    if max(len(each) for each in sets) <= MOST_COLUMNS:
-        blind.append(Fitting("probabilistic", ProbabilisticOptions(), "nothing else"))
     encounter = Encounter.of(original, masked, max(sets, key=len), sampling)
     found = [
         (each, mean_of(each.link(encounter, sets)))
-        for each in [*blind, *fitting_attacks(specs, sets)]
+        for each in [*blind_attacks(sets), *fitting_attacks(specs, sets)]
     ]
     found.sort(key=lambda pair: -pair[1].rate)
     return Attacks(

@@ -1,0 +1,224 @@
+"""A report of one or several maskings of a frame, in an edition for its readers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sdc_dask import arguments
+from sdc_dask.engine.columns import is_numeric
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
+from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
+from sdc_dask.evaluation import specs_by_name
+from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.report.measured import Original, known_to_intruders, measure
+from sdc_dask.report.page import render, template
+from sdc_dask.sampling import AUTO, Sampling
+
+EDITIONS = ("internal", "external")
+FEWEST = 3  # records that a bin has at least, whatever k is: one of two knows the other
+USUAL_K = 5  # where no spec promises k
+
+
+def report(
+    original: Frame,
+    masked: Frame | Mapping[Any, Frame],
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    knows: Spec | Sequence[Spec] | Mapping[Any, Spec | Sequence[Spec]] | None = None,
+    edition: str = "internal",
+    columns: Sequence[Hashable] | None = None,
+    k: int | None = None,
+    sample: int | str | None = AUTO,
+    random_state: int | None = None,
+) -> Path:
+    """Write one HTML page about a masking: what was changed, what is risked and what was lost.
+
+    The internal edition is for those who decide whether to release: roles of columns, risk
+    before and after masking, loss, parameters, versions and checks. The external edition is for
+    those who use the release: what was changed and what loss to expect, and nothing of risk.
+
+    Parameters
+    ----------
+    original : pandas or Dask DataFrame
+    masked : DataFrame, or dict of DataFrames by name
+        Of the same kind, with the same rows; other orders are aligned by the index. An external
+        edition is of one masking.
+    path : path, default "report.html"
+        Is overwritten. An internal edition can be read by its owner alone.
+    knows : spec, list of specs, or dict of these by name, optional
+        What the data was masked by: for roles, parameters, the gap to the least SSE, and attacks
+        by intruders who know the masking. A dict if `masked` is one.
+    edition : {"internal", "external"}, default "internal"
+    columns : list, optional
+        Numeric columns to compare; by default those that the specs mask, without specs all that
+        both frames have. Intruders know those of them that were masked.
+    k : int, optional
+        Smaller classes are counted as a risk, and nothing is shown of fewer records. By default
+        the largest k that a spec promises, or 5.
+    sample, random_state
+        As in :meth:`~sdc_dask.SdcAccessor.disclosure_risk`: the records that attacks try. They
+        have no meaning for an external edition.
+
+    Returns
+    -------
+    Path
+        Where the page is.
+
+    Raises
+    ------
+    ImportError
+        If jinja2 is not installed: ``pip install 'sdc-dask[report]'``.
+
+    Notes
+    -----
+    The page is one file without scripts, which loads nothing. It shows no value of a record:
+    quantiles from 5% to 95%, known to the width of a cell of a grid, if k records lie beyond
+    them; bins of histograms that hold k records, before and after masking (three, if k is less);
+    and neither mean, deviation nor correlations of a column in which a single value makes up more
+    than a quarter of all squared deviations. A seed is never shown.
+
+    The external edition names the method and its k or p. That they are known must not endanger
+    anybody: look at the attacks of the internal edition that make use of them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, sdc_dask
+    >>> df = sdc_dask.datasets.uniform(200, 2).compute()
+    >>> spec = sdc_dask.Microaggregation(["x0", "x1"], k=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = sdc_dask.report(df, df.sdc.mask(spec), f"{folder}/page.html", knows=spec)
+    ...     page.name, "Risk before and after" in page.read_text(encoding="utf-8")
+    ('page.html', True)
+    """
+    if not is_dask(original) and not isinstance(original, pd.DataFrame):
+        raise SdcTypeError(
+            f"original must be a pandas or Dask DataFrame, received {type(original).__name__}."
+        )
+    arguments.one_of(edition, "edition", EDITIONS)
+    internal = edition == "internal"
+    frames, specs = _maskings(masked, knows)
+    if not internal:
+        if len(frames) > 1:
+            raise SdcValueError(
+                f"an external report is about one release, received {len(frames)} maskings: pass "
+                "the one that is released."
+            )
+        if sample != AUTO or random_state is not None:
+            raise SdcValueError(
+                "sample and random_state have no meaning for an external report, which measures "
+                "no risk: leave them out."
+            )
+    sampling = Sampling.of(sample, random_state)
+    k = _k_of(k, specs)
+    names = _columns_of(original, frames, specs, columns)
+    made = template(edition)
+    target = _target(path)
+
+    least = max(k, FEWEST)
+    base = Original(original, names, k, least, sampling)
+    if base.moments.n < least:
+        raise SdcValueError(
+            f"the frames have {base.moments.n} records, fewer than the {least} that anything is "
+            "shown of: there is nothing to report."
+        )
+    measured = [
+        measure(base, frame, specs[name], _label(name), risk=internal)
+        for name, frame in frames.items()
+    ]
+    text = render(made, measured, rows=base.moments.n, k=k, least=least)
+    _write(target, text, private=internal)
+    return target
+
+
+class _Only:
+    """The name of a masking that has none."""
+
+
+def _label(name: Any) -> str | None:
+    return None if name is _Only else str(name)
+
+
+def _maskings(masked: Any, knows: Any) -> tuple[dict[Any, Frame], dict[Any, list[Spec]]]:
+    """Return masked frames and the specs of each, by name."""
+    if isinstance(masked, Mapping):
+        if not masked:
+            raise SdcValueError("masked is an empty dict: pass one masked frame at least.")
+        return dict(masked), specs_by_name(masked, knows)
+    if isinstance(knows, Mapping):
+        raise SdcTypeError(
+            "knows is a dict, and masked is a single frame: pass its spec, or a list of specs."
+        )
+    return {_Only: masked}, {_Only: [] if knows is None else spec_list(knows)}
+
+
+def _k_of(k: Any, specs: Mapping[Any, Sequence[Spec]]) -> int:
+    if k is not None:
+        return arguments.whole_number(k, "k", 2)
+    promised = [spec.promise for each in specs.values() for spec in each if spec.promise]
+    return max(promised, default=USUAL_K)
+
+
+def _columns_of(
+    original: Frame,
+    frames: Mapping[Any, Frame],
+    specs: Mapping[Any, Sequence[Spec]],
+    columns: Any,
+) -> tuple[Hashable, ...]:
+    """Return the columns that are compared, before any data is read."""
+    first = next(iter(frames.values()))
+    arguments.compared_columns(original, first, columns)
+    for each in specs.values():
+        for spec in each:
+            spec.check(original)
+    masked = {name for each in specs.values() for spec in each for name in spec.masked}
+    if columns is None and all(specs.values()):
+        meta = meta_of(original)
+        columns = [c for c in meta.columns if c in masked and is_numeric(meta[c].dtype)]
+    names = {arguments.compared_columns(original, each, columns) for each in frames.values()}
+    if len(names) > 1:
+        raise SdcValueError(
+            "the masked frames do not have the same numeric columns: name those to compare in "
+            "columns."
+        )
+    (found,) = names
+    for name, each in specs.items():
+        if not known_to_intruders(found, each):
+            which = "" if name is _Only else f" of {str(name)!r}"
+            raise SdcValueError(
+                f"columns names none that the specs{which} mask: {arguments.listed(found)}. Name "
+                "some that are masked."
+            )
+        for spec in each:
+            arguments.existing(meta_of(frames[name]), spec.masked, "knows", "the masked frame")
+    return found
+
+
+def _target(path: Any) -> Path:
+    """Return where to write, if something can be written there."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise SdcTypeError(f"path must be a path of a file, received {type(path).__name__}.")
+    target = Path(path)
+    if target.is_dir():
+        raise SdcValueError(f"path is a directory: {target}. Name a file in it.")
+    if not target.parent.is_dir():
+        raise SdcFileNotFoundError(f"there is no directory for the report: {target.parent}.")
+    return target
+
+
+def _write(target: Path, text: str, *, private: bool) -> None:
+    """Write a page, whole or not at all."""
+    mode = 0o600 if private else 0o644
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(
+            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8"
+        ) as opened:
+            opened.write(text)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,328 @@
+"""What a report measures: roles of columns, risk before and after masking, and loss."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sdc_dask.engine.classes import ClassSizes, cell_bits
+from sdc_dask.engine.columns import is_numeric, to_float
+from sdc_dask.engine.frames import Frame, map_reduce, meta_of
+from sdc_dask.engine.moments import CoMoments, co_moments
+from sdc_dask.engine.pairs import pair_frames, pair_parts
+from sdc_dask.errors import SdcError
+from sdc_dask.kernels.differences import Grid
+from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.spec import Spec
+from sdc_dask.report.shapes import Shape, counts_on, dominated, grids_of, shape_of
+from sdc_dask.risk.anonymity import sizes_in
+from sdc_dask.risk.attacks.fitting import fitting_attacks
+from sdc_dask.risk.encounter import Encounter
+from sdc_dask.risk.interval import interval_disclosure
+from sdc_dask.risk.linkage import Linkage, mean_of
+from sdc_dask.risk.worst_case import blind_attacks
+from sdc_dask.sampling import Sampling
+from sdc_dask.utility.bound import SSEGap, sse_gap
+from sdc_dask.utility.information_loss import ColumnLoss, InformationLoss, information_loss
+from sdc_dask.utility.sse import SSE, sse
+
+Names = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Role:
+    """What became of a column."""
+
+    column: Hashable
+    role: str  # masked, kept, changed, dropped, added, not compared
+    spec: Spec | None = None
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Classes of equal records, as far as they are small."""
+
+    classes: int
+    smallest: int
+    below: int  # classes with fewer than k records
+    records: int  # in them
+
+    @classmethod
+    def of(cls, sizes: ClassSizes, k: int) -> Classes:
+        """Sum up sizes of classes."""
+        small = sizes.sizes < k
+        return cls(
+            int(sizes.classes.sum()),
+            int(sizes.sizes.min()),
+            int(sizes.classes[small].sum()),
+            int((sizes.sizes * sizes.classes)[small].sum()),
+        )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an intruder links; nothing before masking if he makes use of the masking."""
+
+    attack: str
+    assumes: str
+    before: Linkage | None
+    after: Linkage
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What is risked if the original, or if the masked frame, is released."""
+
+    columns: Names  # whose original values the intruder knows
+    classes: tuple[tuple[Names, Classes, Classes], ...]  # by set of columns, before and after
+    attacks: tuple[Attack, ...]  # the strongest after masking first
+    interval: tuple[float, float] | None
+    notes: tuple[str, ...]  # what could not be measured, and why
+
+    @property
+    def strongest(self) -> Attack | None:
+        """The attack that links the most after masking."""
+        return self.attacks[0] if self.attacks else None
+
+
+@dataclass(frozen=True)
+class ColumnFigures:
+    """What became of the values of a column."""
+
+    column: Hashable
+    shown: bool  # whether its figures say nothing of a single record
+    lost: float | None  # its SSE / SST, if it is not constant
+    loss: ColumnLoss
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """The correlation of two columns."""
+
+    columns: tuple[Hashable, Hashable]
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What was lost by masking."""
+
+    sse: SSE
+    gaps: tuple[SSEGap, ...]
+    information: InformationLoss
+    columns: tuple[ColumnFigures, ...]
+    correlations: tuple[Correlation, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that is measured of one masking."""
+
+    name: str | None
+    specs: tuple[Spec, ...]
+    roles: tuple[Role, ...]
+    risk: Risk | None
+    loss: Loss
+
+
+class Original:
+    """The original frame, and what is measured of it once for all maskings."""
+
+    def __init__(
+        self, frame: Frame, columns: Names, k: int, least: int, sampling: Sampling
+    ) -> None:
+        self.frame = frame
+        self.columns = columns
+        self.k = k
+        self.least = least
+        self.sampling = sampling
+        self.moments: CoMoments = co_moments(frame, columns)
+        self.grids: dict[Hashable, Grid] = grids_of(frame, self.moments)
+        self.counts = counts_on(frame, self.grids)
+        self.dominated = dominated(frame, self.moments)
+        self._kept: dict[Any, Any] = {}
+
+    def classes(self, columns: Names) -> Classes:
+        """Count classes of the original."""
+        key = "classes", columns
+        if key not in self._kept:
+            self._kept[key] = Classes.of(sizes_in(self.frame, columns), self.k)
+        return self._kept[key]
+
+    def linkage(self, columns: Names) -> dict[str, Linkage]:
+        """Link the original to itself, by attacks that know nothing else."""
+        key = "linkage", columns
+        if key not in self._kept:
+            itself = Encounter.of(self.frame, self.frame, columns, self.sampling)
+            self._kept[key] = {
+                each.attack: mean_of(each.link(itself, [columns]))
+                for each in blind_attacks([columns])
+            }
+        return self._kept[key]
+
+    def interval(self, columns: Names) -> float:
+        """Measure the interval disclosure of the original as it is."""
+        key = "interval", columns
+        if key not in self._kept:
+            self._kept[key] = interval_disclosure(self.frame, self.frame, columns).interval
+        return self._kept[key]
+
+
+def measure(
+    original: Original, masked: Frame, specs: Sequence[Spec], name: str | None, *, risk: bool
+) -> Measured:
+    """Measure one masking; without risk if that is not to be shown."""
+    roles = roles_of(original.frame, masked, specs)
+    loss = _loss(original, masked, specs, gaps=risk)
+    found = _risk(original, masked, specs) if risk else None
+    return Measured(name, tuple(specs), roles, found, loss)
+
+
+# Roles
+
+
+def roles_of(original: Frame, masked: Frame, specs: Sequence[Spec]) -> tuple[Role, ...]:
+    """Return what became of every column, in the order of the original, in one pass.
+
+    Columns that no spec masks are compared cell by cell.
+    """
+    by = {column: spec for spec in specs for column in spec.masked}
+    before, after = meta_of(original), meta_of(masked)
+    both = [column for column in before.columns if column in after.columns]
+    others = [column for column in both if column not in by]
+    differ: dict[Hashable, int | None] = {}
+    if others:
+        frames = pair_frames(original, masked, others)
+        differ = map_reduce(frames, _differing, _add_up, others)
+    roles = []
+    for column in before.columns:
+        if column not in both:
+            roles.append(Role(column, "dropped"))
+        elif column in by:
+            roles.append(Role(column, "masked", by[column]))
+        elif differ[column] is None:
+            roles.append(Role(column, "not compared"))
+        else:
+            roles.append(Role(column, "changed" if differ[column] else "kept"))
+    added = [Role(column, "added") for column in after.columns if column not in before.columns]
+    return tuple(roles + added)
+
+
+def _differing(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
+) -> dict[Hashable, int | None]:
+    original, masked = pair_parts(original, masked, number)
+    found: dict[Hashable, int | None] = {}
+    for column in columns:
+        old, new = original[column], masked[column]
+        if is_numeric(old.dtype) and is_numeric(new.dtype):
+            one, other = (to_float(each, [column])[:, 0] for each in (original, masked))
+            found[column] = int(((one != other) & ~(np.isnan(one) & np.isnan(other))).sum())
+            continue
+        try:
+            bits, others = (cell_bits(each)[0] for each in (old, new))
+            found[column] = int((bits != others).sum())
+        except (TypeError, ValueError, NotImplementedError):  # lists, and others without a hash
+            found[column] = None
+    return found
+
+
+def _add_up(parts: list[dict[Hashable, int | None]]) -> dict[Hashable, int | None]:
+    total = dict(parts[0])
+    for part in parts[1:]:
+        for column, count in part.items():
+            so_far = total[column]
+            total[column] = None if so_far is None or count is None else so_far + count
+    return total
+
+
+# Risk
+
+
+def known_to_intruders(columns: Names, specs: Sequence[Spec]) -> Names:
+    """Return the compared columns that were masked; all if it is not known by what."""
+    masked = {column for spec in specs for column in spec.masked}
+    return tuple(column for column in columns if not specs or column in masked)
+
+
+def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
+    known = known_to_intruders(original.columns, specs)
+    sets = [tuple(each) for spec in specs for each in spec.column_sets] or [known]
+    together = tuple(column for each in sets for column in each)
+    if len(sets) > 1:
+        sets.append(together)
+    classes = tuple(
+        (each, original.classes(each), Classes.of(sizes_in(masked, each), original.k))
+        for each in sets
+    )
+    notes = []
+    attacks: list[Attack] = []
+    interval = None
+    try:
+        encounter = Encounter.of(original.frame, masked, known, original.sampling)
+        before = original.linkage(known)
+        for each in [*blind_attacks([known]), *fitting_attacks(specs, [known])]:
+            after = mean_of(each.link(encounter, [known]))
+            blind = each.assumes == "nothing else"
+            earlier = before[each.attack] if blind else None
+            attacks.append(Attack(each.attack, each.assumes, earlier, after))
+    except SdcError as error:
+        notes.append(f"Links could not all be measured: {error}")
+    attacks.sort(key=lambda each: -each.after.rate)
+    try:
+        after_masking = interval_disclosure(original.frame, masked, known).interval
+        interval = original.interval(known), after_masking
+    except SdcError as error:
+        notes.append(f"Interval disclosure could not be measured: {error}")
+    return Risk(known, classes, tuple(attacks), interval, tuple(notes))
+
+
+# Loss
+
+
+def _loss(original: Original, masked: Frame, specs: Sequence[Spec], *, gaps: bool) -> Loss:
+    frame, columns = original.frame, original.columns
+    lost = sse(frame, masked, columns)
+    information = information_loss(frame, masked, columns)
+    moments = co_moments(masked, columns)
+    counts = counts_on(masked, original.grids)
+    figures = []
+    for column in columns:
+        sums = original.moments.sums[column]
+        shape = shape_of(
+            original.grids[column], original.counts[column], counts[column], original.least
+        )
+        shown = sums.n >= original.least and column not in original.dominated
+        share = lost.by_column[column] / sums.n if sums.spread else None
+        figures.append(ColumnFigures(column, shown, share, information.columns[column], shape))
+    shown_columns = {each.column for each in figures if each.shown}
+    correlations = tuple(
+        Correlation(pair, sums.correlation, moments.pairs[pair].correlation)
+        for pair, sums in original.moments.pairs.items()
+        if sums.n >= original.least and shown_columns.issuperset(pair)
+    )
+    found, notes = _gaps(original, masked, specs) if gaps else ([], [])
+    return Loss(lost, tuple(found), information, tuple(figures), correlations, tuple(notes))
+
+
+def _gaps(
+    original: Original, masked: Frame, specs: Sequence[Spec]
+) -> tuple[list[SSEGap], list[str]]:
+    """Return how far from the least SSE groups of k are, and what could not be measured."""
+    found, notes = [], []
+    for spec in specs:
+        if not isinstance(spec, Microaggregation) or spec.missing != "error":
+            continue
+        for each in spec.column_sets:
+            try:
+                found.append(sse_gap(original.frame, masked, each, spec.k, original.sampling))
+            except SdcError as error:
+                notes.append(f"The gap to the least SSE could not be measured: {error}")
+    return found, notes

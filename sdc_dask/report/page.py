@@ -1,0 +1,76 @@
+"""The page: what was measured, in words and tables, by a template."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+from sdc_dask.errors import SdcImportError
+from sdc_dask.report.measured import Correlation, Measured
+from sdc_dask.report.numbers import number, percent, signed, whole
+from sdc_dask.report.pictures import histogram
+
+MOST_PAIRS = 45  # correlations in a table: those of ten columns
+_PACKAGES = ("sdc-dask", "dask", "numba", "numpy", "pandas", "pyarrow", "scipy")
+
+
+def template(edition: str) -> Any:
+    """Return the template of an edition, or raise an error that says what to install."""
+    try:
+        import jinja2
+    except ImportError:
+        raise SdcImportError(
+            "a report needs jinja2, which is not installed: pip install 'sdc-dask[report]'."
+        ) from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sdc_dask.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    filters: dict[str, Any] = {
+        "number": number,
+        "percent": percent,
+        "signed": signed,
+        "whole": whole,
+        "names": lambda columns: ", ".join(map(str, columns)),
+        "most_changed": most_changed,
+    }
+    environment.filters.update(filters)
+    environment.globals["svg"] = lambda bins, column, identity: _safe(
+        histogram(bins, str(column), identity)
+    )
+    return environment.get_template(f"{edition}.html")
+
+
+def _safe(text: str) -> Any:
+    """Mark text as HTML that is escaped already."""
+    import markupsafe
+
+    return markupsafe.Markup(text)
+
+
+def render(made: Any, maskings: Sequence[Measured], *, rows: int, k: int, least: int) -> str:
+    """Return the page as text."""
+    return made.render(maskings=maskings, rows=rows, k=k, least=least, versions=versions())
+
+
+def most_changed(correlations: Sequence[Correlation]) -> list[Correlation]:
+    """Return all correlations if they are few, otherwise those that changed most."""
+    if len(correlations) <= MOST_PAIRS:
+        return list(correlations)
+    return sorted(correlations, key=lambda each: -abs(each.after - each.before))[:MOST_PAIRS]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that measured."""
+    found = {"Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed as a package"
+    return found

@@ -1,0 +1,362 @@
+"""Reports: what they show, what they must never show, and that a page is well made."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import sdc_dask
+from sdc_dask.engine.moments import co_moments
+from sdc_dask.report.measured import roles_of
+from sdc_dask.report.shapes import counts_on, grids_of, merged, shape_of
+
+XY = ["x", "<b>y"]  # names are text of users
+EXTREME = 98765432.125
+UNIQUE = "canary-7f3a"
+SPEC = sdc_dask.Microaggregation(XY, k=4)
+RISK = re.compile(r"risk|link|intruder|attack|disclos|certain|classes", re.IGNORECASE)
+VOID = {"meta", "br"}
+
+
+@pytest.fixture(scope="module")
+def original() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "id": [f"person {number}" for number in range(300)],
+            "x": rng.normal(50, 10, 300),
+            "<b>y": rng.lognormal(3, 1, 300),
+            "wealth": rng.normal(size=300),
+            "secret": "common",
+        }
+    )
+    frame.loc[17, "wealth"] = EXTREME
+    frame.loc[17, "secret"] = UNIQUE
+    return frame
+
+
+@pytest.fixture(scope="module")
+def masked(original: pd.DataFrame) -> pd.DataFrame:
+    return original.drop(columns="id").sdc.mask(SPEC)
+
+
+def _report(path: Path, *args: Any, **options: Any) -> str:
+    made = sdc_dask.report(*args, path, **options)
+    assert made == path
+    return path.read_text(encoding="utf-8")
+
+
+class _Page(HTMLParser):
+    """What a page holds: tags, pictures with titles, and rows of tables as text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.titled: list[bool] = []  # by picture
+        self.tables: list[list[list[str]]] = []
+        self.headed: list[bool] = []  # by table
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "table":
+            self.tables.append([])
+            self.headed.append(False)
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+            if tag == "th":
+                assert dict(attrs).get("scope") in ("col", "row")
+                self.headed[-1] = True
+        elif tag == "svg":
+            self.titled.append(False)
+        elif tag == "title" and "svg" in self.open:
+            self.titled[-1] = True
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("th", "td"):
+            self.tables[-1][-1][-1] += data
+
+    def rows(self, first: str) -> list[list[str]]:
+        """Return the rows of all tables that begin with a text."""
+        return [row for table in self.tables for row in table if row and row[0] == first]
+
+
+@pytest.mark.parametrize("edition", ["internal", "external"])
+def test_a_page_is_well_made(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame, edition: str
+) -> None:
+    text = _report(tmp_path / "page.html", original, masked, knows=SPEC, edition=edition)
+    page = _Page(text)
+    names = [tag for tag, _ in page.tags]
+    assert not {"script", "link", "img", "iframe", "object"} & set(names)
+    assert not any(
+        name.startswith("on") or name in ("src", "href") for _, a in page.tags for name in a
+    )
+    assert "http:" not in text and "https:" not in text and "url(" not in text
+    assert dict(page.tags)["html"] == {"lang": "en"}
+    assert names.count("h1") == 1 and names.count("title") == 1 + names.count("svg")
+    assert page.tables and all(page.headed)
+    assert all(page.titled)
+    assert len(page.titled) == (2 if edition == "internal" else 0)
+    # Names of columns are text, wherever they are shown.
+    assert "<b>" not in text
+    assert "&lt;b&gt;y" in text
+
+
+@pytest.mark.parametrize("edition", ["internal", "external"])
+def test_dask_as_pandas(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame, edition: str
+) -> None:
+    one = _report(tmp_path / "pandas.html", original, masked, knows=SPEC, edition=edition)
+    frames = [dd.from_pandas(frame, npartitions=3) for frame in (original, masked)]
+    with dask.config.set(scheduler="threads"):
+        other = _report(tmp_path / "dask.html", *frames, knows=SPEC, edition=edition)
+    assert one == other
+
+
+def test_rows_are_paired_by_the_index(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    one = _report(tmp_path / "1.html", original, masked, knows=SPEC)
+    assert _report(tmp_path / "2.html", original, masked.iloc[::-1], knows=SPEC) == one
+    with pytest.raises(ValueError, match="other rows"):
+        sdc_dask.report(original, masked.iloc[1:], tmp_path / "3.html", knows=SPEC)
+    assert not (tmp_path / "3.html").exists()
+
+
+def test_masking_lowers_the_risk(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    page = _Page(_report(tmp_path / "page.html", original, masked, knows=SPEC))
+    before, after = page.rows("x, <b>y")[:2]
+    assert before[1:] == ["before", "300", "1", "300", "300"]
+    assert after[1] == "after" and after[4:] == ["0", "0"] and int(after[3]) >= 4
+    (distance,) = page.rows("distance")
+    assert distance[2] == "100.00 %" and float(distance[3].split()[0]) < 50
+    assert distance[5:] == ["300", "0", "300"]
+    # Who knows the masking has nothing to make use of where there is none.
+    assert {row[2] for row in page.rows("intersection")} == {"–"}  # noqa: RUF001
+    (parameters,) = re.findall("<pre>(.*)</pre>", (tmp_path / "page.html").read_text())
+    assert parameters.startswith("Microaggregation(columns=")
+    (gap,) = page.rows("SSE over its bound")
+    assert float(gap[1]) >= 1
+
+
+def test_nothing_changes_if_nothing_is_masked(tmp_path: Path, original: pd.DataFrame) -> None:
+    page = _Page(_report(tmp_path / "page.html", original, original.copy(), columns=XY))
+    before, after = page.rows("x, <b>y")[:2]
+    assert before[2:] == after[2:]
+    for attack in ("distance", "probabilistic"):
+        ((_, _, linked, still, _, certain, as_certain, _),) = page.rows(attack)
+        assert (linked, certain) == (still, as_certain)
+    for name in XY:
+        statistics, before, after = page.rows(name)[-3:]
+        assert statistics[1] == statistics[2] and statistics[3] == statistics[4]
+        assert statistics[5:] == ["0.00 %", "100.00 %"]
+        assert before[2:] == after[2:]
+    assert page.rows("x")[0] == ["x", "kept", ""]
+
+
+@pytest.mark.parametrize("edition", ["internal", "external"])
+def test_no_value_is_shown(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame, edition: str
+) -> None:
+    path = tmp_path / "page.html"
+    columns = [*XY, "wealth"]
+    page = _report(path, original, masked, knows=SPEC, edition=edition, columns=columns)
+    plain = page.replace(",", "")
+    assert UNIQUE not in page and "common" not in page and "person 1" not in page
+    for digits in ("9876", f"{EXTREME:.3g}", f"{EXTREME:.4g}"):
+        assert digits not in plain
+    # A single value is nearly all of the mean and of the deviation.
+    wealth = original["wealth"]
+    for value in (wealth.mean(), wealth.std(ddof=0), wealth.sum()):
+        assert f"{value:.3g}" not in plain and f"{value:.0f}"[:3] not in _in_tables(page)
+    for frame in (original, masked):
+        for column in XY:
+            shown = re.findall(r"[0-9.]{5,}", plain)
+            assert not set(shown) & {f"{value:.4f}" for value in frame[column]}
+            for value in (frame[column].min(), frame[column].max()):
+                assert f"{value:.4g}" not in shown
+    if edition == "internal":
+        found = _Page(page)
+        assert found.rows("wealth")[0] == ["wealth", "kept", ""]
+        quantiles = found.rows("wealth")[2]
+        assert -3 < float(quantiles[2]) < -1 < 1 < float(quantiles[-1]) < 3
+        assert (path.stat().st_mode & 0o777) == 0o600
+
+
+def _in_tables(page: str) -> str:
+    return " ".join(cell for table in _Page(page).tables for row in table for cell in row[1:])
+
+
+def test_an_external_edition_says_nothing_of_risk(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    text = _report(tmp_path / "page.html", original, masked, knows=SPEC, edition="external")
+    assert not RISK.search(text)
+    page = _Page(text)
+    assert page.rows("x")[0] == ["x", "microaggregation by mdav, k = 4"]
+    assert page.rows("secret") == [["secret", "as collected"]]
+    assert page.rows("id") == []  # what was dropped is nobody's business
+    assert len(page.rows("x")[1]) == 5
+
+
+def test_several_maskings(tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame) -> None:
+    swap = sdc_dask.RankSwap(XY, p=10)
+    frames = {"<mean>": masked, "swap": original.sdc.mask(swap, random_state=987654321)}
+    options = {"knows": {"<mean>": SPEC, "swap": swap}, "sample": 50, "random_state": 123454321}
+    text = _report(tmp_path / "page.html", original, frames, **options)
+    page = _Page(text)
+    assert page.rows("<mean>")[0][1] == "0" and page.rows("swap")[0][1] != "0"
+    assert "123454321" not in text and "987654321" not in text
+    assert len(page.titled) == 4
+    assert page.rows("rank_swap")[0][-1] == "50"
+
+
+def test_small_bins_are_merged(original: pd.DataFrame) -> None:
+    rng = np.random.default_rng(1)
+    for least in (3, 20, 120, 301):
+        before = pd.DataFrame({"x": rng.choice([rng.normal(), rng.normal(1)], 300)})
+        before["x"] = np.where(rng.random(300) < 0.3, before["x"], rng.standard_t(2, 300))
+        after = before.sdc.microaggregate(["x"], k=3)
+        grids = grids_of(before, co_moments(before, ["x"]))
+        counts = [counts_on(frame, grids)["x"] for frame in (before, after)]
+        shape = shape_of(grids["x"], *counts, least)
+        bins = shape.histogram
+        if least == 301:
+            assert bins is None and not any(each.before for each in shape.quantiles)
+            continue
+        if bins is not None:
+            assert min(*bins.before, *bins.after) >= least
+            assert sum(bins.before) == sum(bins.after) == 300
+            assert len(bins.edges) == len(bins.widths) - 1
+        for each in shape.quantiles:
+            for value, frame in ((each.before, before), (each.after, after)):
+                # As many lie beyond it, or share its cell, whose width is what it is rounded by.
+                if value is not None:
+                    near = 0.05 * max(1, abs(value))
+                    assert (frame["x"] <= value + near).sum() >= least
+                    assert (frame["x"] >= value - near).sum() >= least
+    assert merged([1, 1, 1], [5, 0, 5], least=4) == []
+
+
+def test_quantiles_are_those_of_the_values(original: pd.DataFrame) -> None:
+    for column in [*XY, "wealth"]:  # an outlier does not hide the others
+        grids = grids_of(original, co_moments(original, [column]))
+        counts = counts_on(original, grids)[column]
+        middle = original[column].quantile([0.05, 0.95])
+        width = middle.iloc[1] - middle.iloc[0]
+        for each in shape_of(grids[column], counts, counts, 3).quantiles:
+            exact = original[column].quantile(each.percent / 100, interpolation="higher")
+            assert each.before == pytest.approx(exact, abs=0.03 * width)
+
+
+def test_roles(original: pd.DataFrame) -> None:
+    changed = original.drop(columns="id").assign(secret="other", lists=[[1]] * 300)
+    roles = {each.column: each.role for each in roles_of(original, changed, [SPEC])}
+    assert roles == {
+        "id": "dropped",
+        "x": "masked",
+        "<b>y": "masked",
+        "wealth": "kept",
+        "secret": "changed",
+        "lists": "added",
+    }
+    lists = original.assign(secret=[[1]] * 300)
+    assert {each.column: each.role for each in roles_of(lists, lists, [])}["secret"] == (
+        "not compared"
+    )
+
+
+def test_missing_cells_are_no_obstacle(tmp_path: Path, original: pd.DataFrame) -> None:
+    frame = original.assign(x=original["x"].where(original.index % 10 != 3))
+    text = _report(tmp_path / "page.html", frame, frame, columns=["x"])
+    assert "Links could not all be measured: " in text
+    assert len(_Page(text).titled) == 1
+
+
+def test_no_jinja(
+    tmp_path: Path,
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    really = builtins.__import__
+
+    def without(name: str, *args: Any) -> Any:
+        if name == "jinja2":
+            raise ImportError(name)
+        return really(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'sdc-dask\[report\]'"):
+        sdc_dask.report(original, masked, tmp_path / "page.html", knows=SPEC)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"edition": "public"}, ValueError, "edition must be one of 'internal', 'external'"),
+        ({"k": 1}, ValueError, "k must be at least 2"),
+        ({"k": 400}, ValueError, "fewer than the 400"),
+        ({"columns": ["wealth"]}, ValueError, "none that the specs mask"),
+        ({"columns": ["nobody"]}, KeyError, "does not have: 'nobody'"),
+        ({"columns": ["secret"]}, TypeError, "no real number"),
+        ({"knows": {"a": SPEC}}, TypeError, "knows is a dict, and masked is a single frame"),
+        ({"knows": "mdav"}, TypeError, "what masks must be a spec"),
+        ({"knows": sdc_dask.RankSwap(["id"], p=5)}, ValueError, "columns is empty"),
+        ({"masked": {}}, ValueError, "masked is an empty dict"),
+        ({"masked": 3}, TypeError, "masked must be a frame of the kind of the original"),
+        ({"original": [1]}, TypeError, "original must be a pandas or Dask DataFrame"),
+        ({"edition": "external", "sample": 10}, ValueError, "no meaning for an external report"),
+        ({"sample": "some"}, ValueError, "sample must be a whole number"),
+        ({"path": "."}, ValueError, "path is a directory"),
+        ({"path": "nowhere/page.html"}, FileNotFoundError, "no directory for the report"),
+        ({"path": 3}, TypeError, "path must be a path of a file, received int"),
+    ],
+)
+def test_wrong_arguments(
+    tmp_path: Path,
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    error: type[Exception],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = {"original": original, "masked": masked, "knows": SPEC, **options}
+    with pytest.raises(error, match=re.escape(words)) as found:
+        sdc_dask.report(**arguments)
+    assert isinstance(found.value, sdc_dask.SdcError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_external_edition_is_of_one_release(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    frames = {"one": masked, "other": masked}
+    with pytest.raises(ValueError, match="about one release, received 2"):
+        sdc_dask.report(original, frames, tmp_path / "page.html", edition="external")
+    with pytest.raises(ValueError, match="knows names frames"):
+        sdc_dask.report(original, frames, tmp_path / "page.html", knows={"third": SPEC})
+    assert not list(tmp_path.iterdir())
