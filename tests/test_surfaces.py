@@ -126,6 +126,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "by": "g",
             "missing": "separate",
             "decimals": 2,
+            "refine": 7,
             "gain": {"method": "vmdav", "gain": 0.7},
             "weights": {"method": "weighted_mean", "weights": [0.25, 0.75]},
             "measure": {"method": "owa", "measure": power(3)},
