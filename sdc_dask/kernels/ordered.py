@@ -56,7 +56,7 @@ def ordered(points: NDArray[np.float64], projection: NDArray[np.float64], k: int
     return labels
 
 
-def _stable_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _stable_order(values: NDArray[np.float64]) -> NDArray[np.intp]:
     """Sort as ``argsort(kind="stable")`` does, which has no vectorized implementation."""
     order = np.argsort(values)
     ranked = values[order]
