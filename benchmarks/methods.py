@@ -304,7 +304,8 @@ def mask_files(source: Path, target: Path, method: str, groups: Groups, k: int) 
 
 PEER = "microagg1d"
 PEER_NOTE = """\
-microagg1d: "auto" is "simple" up to k = 21 and "wilber" beyond. excess: over the smallest SSE."""
+microagg1d: "auto" is "simple" up to k = 21 and "wilber" beyond; stable=0 takes squares from sums
+over all values, which cancel. excess: over the smallest SSE."""
 
 
 def univariate(quick: bool) -> Tables:
@@ -316,11 +317,13 @@ def univariate(quick: bool) -> Tables:
     programs: dict[str, Callable[[Array, int], Labels]] = {
         "sdc_dask": lambda x, k: ordered(x[:, None], x, k)
     }
-    for method in ("auto", "galil_park", "wilber"):
-        programs[f"{PEER} {method}"] = functools.partial(univariate_microaggregation, method=method)
+    for method, stable in itertools.product(("auto", "galil_park", "wilber", "staggered"), (1, 0)):
+        programs[f"{PEER} {method}, stable={stable}"] = functools.partial(
+            univariate_microaggregation, method=method, stable=stable
+        )
     x = np.random.default_rng(1).normal(size=50_000 if quick else 1_000_000)
     table: list[Row] = []
-    for k in (3, 5, 10, 50, 200):
+    for k in (3, 5, 10, 50, 200, 1000):
         seconds: dict[str, list[float]] = {name: [] for name in programs}
         labels: dict[str, Labels] = {}
         for program in programs.values():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdc_dask.engine.splitters import Splitters
-from sdc_dask.kernels.ordered import REBASE, cuts, extend, ordered
+from sdc_dask.kernels.ordered import REBASE, _stable_order, cuts, extend, ordered
 
 
 def cost(points: np.ndarray) -> float:
@@ -131,21 +131,125 @@ def cheapest_of(values: np.ndarray, k: int) -> float:
 @given(
     n=st.integers(2, 700),
     k=st.integers(2, 40),
+    d=st.integers(1, 2),
     cut=st.lists(st.integers(0, 700), max_size=6),
     tied=st.booleans(),
 )
-def test_torn_anywhere_the_choices_are_the_same(n: int, k: int, cut: list[int], tied: bool) -> None:
+def test_torn_anywhere_the_choices_are_the_same(
+    n: int, k: int, d: int, cut: list[int], tied: bool
+) -> None:
     rng = np.random.default_rng(n)
-    points = rng.integers(0, 9, (n, 2)).astype(float) if tied else rng.normal(size=(n, 2))
-    whole_costs, whole = extend(np.empty((0, 2)), points, np.zeros(1), 0, k)
+    points = rng.integers(0, 9, (n, d)).astype(float) if tied else rng.normal(size=(n, d))
+    points.sort(axis=0)
+    whole_costs, whole = extend(np.empty((0, d)), points, np.zeros(1), 0, k)
     borders = sorted({0, n, *(min(each, n) for each in cut)})
-    lead, costs, pieces = np.empty((0, 2)), np.zeros(1), []
+    lead, costs, pieces = np.empty((0, d)), np.zeros(1), []
     for begin, end in itertools.pairwise(borders):
         costs, choices = extend(lead, points[begin:end], costs, begin, k)
         lead = np.vstack([lead, points[begin:end]])[-(2 * k - 2) :]
         pieces.append(choices)
     assert np.array_equal(np.concatenate(pieces), whole)
     assert np.array_equal(costs, whole_costs)
+
+
+def every_size(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Costs and choices of a column when every group of k to 2k - 1 is looked at, to the bit."""
+    n = len(values)
+    ends = np.arange(1, n + 1)
+    mean, within = values.copy(), np.zeros(n)
+    squares = np.full((2 * k, n + 1), np.inf)
+    for s in range(1, 2 * k):
+        grown = ends[ends >= s]
+        x = values[grown - s]
+        difference = x - mean[grown - 1]
+        mean[grown - 1] += difference * (1.0 / s)
+        within[grown - 1] += difference * (x - mean[grown - 1])
+        squares[s, grown] = within[grown - 1]
+    costs, choices = np.full(n + 1, np.inf), np.zeros(n, np.int32)
+    costs[0] = 0.0
+    for end in range(1, n + 1):
+        if (end - 1) % REBASE == 0:
+            window = costs[max(0, end - (2 * k - 1)) : end]
+            if window.min() < np.inf:
+                window -= window.min()
+        sizes = np.arange(k, min(end, 2 * k - 1) + 1)
+        totals = costs[end - sizes] + squares[sizes, end]
+        if len(sizes) and totals.min() < np.inf:
+            costs[end] = totals.min()
+            choices[end - 1] = sizes[totals.argmin()]
+    return costs[max(0, n - (2 * k - 2)) :], choices
+
+
+def column(kind: str, n: int, seed: int) -> np.ndarray:
+    """Values in an order that need not be sorted."""
+    rng = np.random.default_rng(seed)
+    return {
+        "normal": lambda: np.sort(rng.normal(size=n)),
+        "skewed": lambda: np.sort(rng.lognormal(0, 3, n)),
+        "few": lambda: np.sort(rng.integers(0, 5, n).astype(float)),
+        "integers": lambda: np.sort(rng.integers(0, 1 + n // 2, n).astype(float)),
+        "even": lambda: np.arange(n) / 10,
+        "one value": lambda: np.full(n, 0.1),
+        "far from zero": lambda: np.sort(1e9 + rng.normal(size=n) / 1e4),
+        "far integers": lambda: np.sort(1e9 + rng.integers(0, 9, n)),
+        "clusters": lambda: np.sort(rng.integers(0, 4, n) * 1e6 + rng.normal(size=n)),
+        "tiny": lambda: np.sort(rng.integers(-9, 9, n) * 5e-324),
+        "falling": lambda: -np.sort(rng.normal(size=n)),
+        "unsorted": lambda: rng.normal(size=n),
+    }[kind]()
+
+
+KINDS = [
+    *("normal", "skewed", "few", "integers", "even", "one value", "far from zero"),
+    *("far integers", "clusters", "tiny", "falling", "unsorted"),
+]
+
+
+def same_as_every_size(values: np.ndarray, k: int) -> None:
+    costs, choices = extend(np.empty((0, 1)), values[:, None], np.zeros(1), 0, k)
+    plain_costs, plain_choices = every_size(values, k)
+    assert np.array_equal(choices, plain_choices)
+    assert np.array_equal(costs, plain_costs)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    n=st.integers(1, 600),
+    k=st.integers(1, 70),
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 99),
+)
+def test_sizes_of_one_column_are_left_out_without_a_bit_of_difference(
+    n: int, k: int, kind: str, seed: int
+) -> None:
+    same_as_every_size(column(kind, n, seed), k)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    k=st.integers(1, 30),
+    beyond=st.integers(-3, 3),
+    twice=st.booleans(),
+    kind=st.sampled_from(KINDS),
+)
+def test_so_it_is_around_k_and_2k(k: int, beyond: int, twice: bool, kind: str) -> None:
+    same_as_every_size(column(kind, max(1, (1 + twice) * k + beyond), k), k)
+
+
+# Groups larger than what lies between two rebasings, too.
+@pytest.mark.parametrize("k", [2, 3, 8, 127, 128, 129, 255, 256, 257, 400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_it_is_over_many_turns(k: int, kind: str) -> None:
+    same_as_every_size(column(kind, 2500, k), k)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    values=st.lists(st.sampled_from([-1.5, -0.0, 0.0, 0.1, 7.0]) | st.floats(-9, 9), max_size=200)
+)
+def test_of_equal_values_the_first_row_comes_first(values: list[float]) -> None:
+    array = np.array(values, float)
+    assert np.array_equal(_stable_order(array), np.argsort(array, kind="stable"))
 
 
 def test_cuts_walk_back_beyond_the_piece() -> None:
