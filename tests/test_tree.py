@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
+from sdc_dask.blocking import tree
 from sdc_dask.blocking.fusion import fuse
 from sdc_dask.blocking.tree import MAX_AXES
 
@@ -207,3 +209,16 @@ def test_a_plan_equals_itself_alone() -> None:
     assert one == one
     assert one != other
     assert len({one, other}) == 2
+
+
+def test_counts_that_are_too_many_for_a_pass_take_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    skewed = np.exp(2 * np.random.default_rng(1).normal(size=(4_000, 3)))
+    frame = pd.DataFrame(skewed, columns=["a", "b", "c"])
+    columns = list(frame)
+    expected = frame.sdc.blocks(columns, 3, max_block=30)
+    monkeypatch.setattr(tree, "MOST_BYTES", 5_000)
+    blocks = dd.from_pandas(frame, npartitions=9).sdc.blocks(columns, 3, max_block=30)
+    assert blocks.passes > expected.passes + 3
+    assert np.array_equal(blocks.fused, expected.fused)
+    for name in ("count", "low", "high", "centroid"):
+        assert np.array_equal(getattr(blocks.leaves, name), getattr(expected.leaves, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,17 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.node)
+
+
+def bytes_of_a_cell(d: int) -> int:
+    """Return how much memory a cell takes in d dimensions."""
+    return 8 * (3 + 3 * d)
+
+
+def joined(parts: Sequence[Cells]) -> Cells:
+    """Put cells of nodes that follow each other one after the other."""
+    names = [each.name for each in fields(Cells)]
+    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def count_cells(

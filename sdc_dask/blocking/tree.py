@@ -7,14 +7,15 @@ records of a few levels of cells at once, so that the plan is all that is kept.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.blocking.cells import Cells, centroids, count_cells
+from sdc_dask.blocking.cells import Cells, bytes_of_a_cell, centroids, count_cells, joined
 from sdc_dask.blocking.leaves import Leaves
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
@@ -24,6 +25,8 @@ MAX_AXES = 12
 MAX_BITS = 16
 MAX_ROUNDS = 64
 MAX_LEAVES = 2**22
+# Of counts that a pass may bring from each partition: some of them are merged at a time.
+MOST_BYTES = 2**26
 
 CountPass = Callable[["Tree"], Cells]
 
@@ -37,6 +40,12 @@ class _Node:
     axes: NDArray[np.int64]
     levels: int
     stratum: int
+    count: int
+
+    @property
+    def cells(self) -> int:
+        """How many cells its records may be in."""
+        return min(self.count, 1 << (len(self.axes) * self.levels))
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ class Tree:
     arrays: TreeArrays
     low: NDArray[np.float64]  # bounds of nodes
     high: NDArray[np.float64]
+    counted: range  # the nodes whose cells a pass counts
 
     def leaf_of(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell the leaf of every record."""
@@ -53,9 +63,9 @@ class Tree:
         return ~target
 
     def count(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> Cells:
-        """Count records in the cells of the nodes that are to be split next."""
+        """Count records in the cells of nodes that are to be split next."""
         target, code = self._descend(points, stratum)
-        open_ = target >= 0
+        open_ = (target >= self.counted.start) & (target < self.counted.stop)
         return count_cells(target[open_], code[open_], points[open_], self.low, self.high)
 
     def _descend(
@@ -99,18 +109,21 @@ def grow(
     -----
     A level where all records of a node lie in one child is skipped without a pass, since the
     bounds of the records are known. Records that are all equal are a leaf whatever their number,
-    and so is what is left after 64 passes. With more than 12 dimensions a split halves the 12 in
+    and so is what is left after 64 rounds, of one pass each unless its counts take too much memory
+    for one. With more than 12 dimensions a split halves the 12 in
     which the records are spread widest: 2^d children of a few records each
     would make no blocks.
     """
     builder = _Builder(coordinates, max_block)
     for stratum, count in enumerate(counts):
         builder.plant(stratum, int(count), low, high)
-    passes = 0
+    passes = rounds = 0
     while builder.open:
-        cells = count_pass(builder.tree())
-        passes += 1
-        builder.split(cells, last=passes == MAX_ROUNDS)
+        tree = builder.tree()
+        parts = [count_pass(replace(tree, counted=some)) for some in builder.batches()]
+        passes += len(parts)
+        rounds += 1
+        builder.split(joined(parts), last=rounds == MAX_ROUNDS)
     return builder.tree(), builder.leaves(), passes
 
 
@@ -212,7 +225,7 @@ class _Builder:
         # One level more than equal children would need: few data sets are uniform.
         wanted = math.ceil(math.log2(count / self.max_block) / len(axes)) + 1
         levels = max(1, min(wanted, MAX_BITS // len(axes)))
-        return _Node(low, high, axes, levels, stratum)
+        return _Node(low, high, axes, levels, stratum, count)
 
     def _add_node(self, node: _Node) -> int:
         self.nodes.append(node)
@@ -229,6 +242,19 @@ class _Builder:
             )
         self.leaf_parts.append(leaves)
         return first
+
+    def batches(self) -> list[range]:
+        """Return which of the open nodes are counted in one pass, one batch after the other."""
+        first = len(self.nodes) - self.open
+        room = MOST_BYTES // bytes_of_a_cell(len(self.coordinates.scale))
+        borders = [first]
+        held = 0
+        for number, node in enumerate(self.nodes[first:], first):
+            if held and held + node.cells > room:
+                borders.append(number)
+                held = 0
+            held += node.cells
+        return [range(*pair) for pair in itertools.pairwise([*borders, len(self.nodes)])]
 
     def tree(self) -> Tree:
         """Return the tree as it is now."""
@@ -257,6 +283,7 @@ class _Builder:
             ),
             np.array([node.low for node in self.nodes]).reshape(-1, d),
             np.array([node.high for node in self.nodes]).reshape(-1, d),
+            range(len(self.nodes) - self.open, len(self.nodes)),
         )
 
     def leaves(self) -> Leaves:

@@ -25,6 +25,7 @@ from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 
 METHODS = ("tree", "univariate")
+FEW_CELLS = 4  # counts of cells that are merged at a time, since they may be large
 WHOLE = "whole"  # the method of blocking=None
 
 
@@ -227,6 +228,7 @@ def plan_blocks(
             fill,
             scan.expected(columns),
             axes,
+            fan_in=FEW_CELLS,
         )
 
     locator: Locator

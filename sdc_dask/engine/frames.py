@@ -142,11 +142,13 @@ class Calls:
         """
         return Delayed(task.key, {}) if isinstance(task, Delayed) else task
 
-    def merge(self, partials: list[Task], merge: Callable[[list[Any]], Any]) -> Task:
+    def merge(
+        self, partials: list[Task], merge: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
+    ) -> Task:
         """Merge partial results a few at a time, neighbours first."""
-        level = [self(merge, group) for group in _batches(partials)]
+        level = [self(merge, group) for group in _batches(partials, fan_in)]
         while len(level) > 1:
-            level = [self(merge, group) for group in _batches(level)]
+            level = [self(merge, group) for group in _batches(level, fan_in)]
         return level[0]
 
     def route(self, parts: list[Task], meta: pd.DataFrame, divisions: list[int]) -> list[Task]:
@@ -201,6 +203,7 @@ def map_reduce(
     chunk: Callable[..., Any],
     merge: Callable[[list[Any]], Any],
     *args: Any,
+    fan_in: int = _FAN_IN,
 ) -> Any:
     """Run `chunk` on every partition and merge the partial results: one pass over the data.
 
@@ -216,6 +219,8 @@ def map_reduce(
         From a list of partial results to one of the same kind.
     *args
         Passed on to `chunk`; sent once, not with every task.
+    fan_in : int, optional
+        Partial results that are merged at a time: few if they are large.
 
     Returns
     -------
@@ -224,7 +229,7 @@ def map_reduce(
     """
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     call = Calls.of(several[0])
-    return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
+    return call.compute(call.merge(map_partitions(several, chunk, *args), merge, fan_in))
 
 
 def from_partitions(
@@ -299,6 +304,6 @@ def _one_graph(tasks: list[Task]) -> list[Task]:
     return [Delayed(first.key, graph), *(Delayed(task.key, {}) for task in others)]
 
 
-def _batches(items: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), _FAN_IN):
-        yield items[start : start + _FAN_IN]
+def _batches(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
