@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -618,3 +620,15 @@ def test_sizes(tmp_path: Path) -> None:
     expected = [sizes(tmp_path / f"{j}.parquet") for j in range(2)]
     assert [piece.size for piece in source.pieces] == expected
     assert (source.size, source.largest) == (sum(expected), max(expected))
+
+
+def test_graphs_hold_paths_and_no_values(tmp_path: Path) -> None:
+    canary, number = "Zx9canaryQ7", 123456.789
+    frame = pd.DataFrame({"x": [1.5, number, 2.5], "g": ["a", canary, "b"]})
+    frame.to_parquet(tmp_path / "in.parquet")
+    lazy = open_source(tmp_path / "in.parquet").frame(["x"], ["g"])
+    graph = cloudpickle.dumps(dict(lazy.dask))
+    assert b"in.parquet" in graph
+    assert canary.encode() not in graph
+    assert struct.pack("<d", number) not in graph
+    assert lazy.compute()["x"].max() == number
