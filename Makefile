@@ -5,6 +5,9 @@ ARGS ?=
 
 BIN := .venv/bin
 
+# Tests and workers start many processes, which find modules compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint bench bench-compare clean
 

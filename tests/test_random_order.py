@@ -195,13 +195,14 @@ def test_an_order_that_there_is_not(source: Path) -> None:
 def test_what_is_measured(source: Path) -> None:
     target = source.with_name("out")
     summary = sdc_dask.protect(source, target, SPEC, keep="*", measure=True)
-    (score,) = summary.measured
+    score, gap = summary.measured
     straight = source.with_name("straight")
     sdc_dask.protect(source, straight, SPEC, keep="*", order="source")
     original, masked = pd.read_parquet(source), pd.read_parquet(straight)
     assert score == original.sdc.score(masked, ["x", "y"], knows=SPEC)
     assert f"information loss {score.il:.2f}" in repr(summary)
     assert score.strongest in repr(summary)
+    assert gap.sse == pytest.approx(original.sdc.sse(masked, ["x", "y"]).sse)
     # It says how well rows are hidden, and is no part of the release.
     assert summary.to_dict()["measured"][0]["dr"] == score.dr
     assert "dr" not in (target / "_manifest.json").read_text()

@@ -63,6 +63,7 @@ EVERY: dict[str, Spec] = {
     ),
     "series in one block": SeriesMicroaggregation(XY, 3, blocking=None),
     "rounded": Microaggregation(XY, 3, decimals=-1),
+    "refined": Microaggregation(XY, 3, refine="thorough"),
     "mic1d": Mic1D(XY, 20),
     "mic1d by": Mic1D(XY, 20, by=["g", "h"]),
     "fuzzy": FuzzyMicroaggregation(XY, 3, 1.5, 1.2),

@@ -261,8 +261,11 @@ def test_a_scheduler_that_is_lost(small: tuple[LocalCluster, Client]) -> None:
     lose.join()
 
 
-def test_ctrl_c(small: tuple[LocalCluster, Client]) -> None:
+def test_ctrl_c(small: tuple[LocalCluster, Client], request: pytest.FixtureRequest) -> None:
     _local, client = small
+    # A process that was started in the background ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     press = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     press.start()
     with pytest.raises(KeyboardInterrupt):
