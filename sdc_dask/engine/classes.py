@@ -33,11 +33,7 @@ def class_keys(
     part: pd.DataFrame, columns: Sequence[Hashable]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return two words for every record, equal for records that are equal in some columns."""
-    words = [cell_bits(part[column]) for column in columns]
-    first = np.column_stack([each[0] for each in words])
-    # One word says all about numbers: no reason to copy it twice.
-    same = all(each[0] is each[1] for each in words)
-    return record_keys(first, first if same else np.column_stack([each[1] for each in words]))
+    return record_keys([cell_bits(part[column]) for column in columns])
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ from dask.dataframe.dask_expr._expr import Expr
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from distributed import default_client
+
+from sdc_dask.engine.batches import receive, send
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 Task = Any  # what a call returns: a Delayed object, or the result itself
@@ -91,12 +94,13 @@ class Calls:
     """
 
     lazy: bool
+    folder: str | None = None  # that all workers reach: through which rows are routed, if there is
     graph: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, frame: Frame) -> Calls:
+    def of(cls, frame: Frame, folder: str | None = None) -> Calls:
         """Return how functions are called with the partitions of a frame."""
-        return cls(is_dask(frame))
+        return cls(is_dask(frame), folder)
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Task:
         """Call a function, which must be importable, with arguments that may be tasks.
@@ -159,6 +163,14 @@ class Calls:
         if not self.lazy:
             (part,) = parts
             return [part.set_index("key").sort_index()]
+        if self.folder is not None:
+            name = os.path.join(self.folder, uuid.uuid4().hex)
+            sent = [
+                self(send, part, f"{name}-{number:06d}", divisions)
+                for number, part in enumerate(parts)
+            ]
+            files = self(list, sent)
+            return [self(receive, files, number, meta) for number in range(len(divisions) - 1)]
         method = "p2p" if on_cluster() else "tasks"
         routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
         return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()

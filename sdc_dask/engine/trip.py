@@ -106,7 +106,7 @@ class Trip:
 
 
 def masked_values(
-    frame: Frame, step: Step, then: Any, after: Task = None
+    frame: Frame, step: Step, then: Any, after: Task = None, folder: str | None = None
 ) -> tuple[list[Task], list[Task]]:
     """Send the columns of a step to where they are masked, and do `then` with the new values.
 
@@ -120,13 +120,15 @@ def masked_values(
     after : task, optional
         What must be done before records depart: shuffles of several columns at once would need
         the memory of all. Its graph must come into the same computation by another way.
+    folder : str, optional
+        That all workers reach: through which rows are routed, rather than from worker to worker.
 
     Returns
     -------
     tuple of list
         What `then` returned, and the checksums of what left.
     """
-    call, there = Calls.of(frame), step.destinations
+    call, there = Calls.of(frame, folder), step.destinations
     shared = call.share(there)
     left, checksums = [], []
     for number, part in enumerate(partitions(frame[there.needed()])):
@@ -150,10 +152,16 @@ def travel_home(frame: Frame, step: Step, after: Task = None) -> Trip:
     return Trip(step, back, checksums, _all_done(call, masked))
 
 
-def travel_to_files(frame: Frame, step: Step, directory: str, after: Task = None) -> Trip:
-    """Mask the columns of a step, and spool the values into a directory that all workers reach."""
+def travel_to_files(
+    frame: Frame, step: Step, directory: str, originals: str, after: Task = None
+) -> Trip:
+    """Mask the columns of a step, and spool the values into a directory that all workers reach.
+
+    On their way there, original values pass through another one, which is to be removed then.
+    """
     call, row_ids = Calls.of(frame), step.destinations.row_ids
-    masked, checksums = masked_values(frame, step, WriteSpool(directory, row_ids), after)
+    write = WriteSpool(directory, row_ids)
+    masked, checksums = masked_values(frame, step, write, after, originals)
     spool = call(gather_spool, masked, row_ids)
     return Trip(step, spool, checksums, spool)
 

@@ -22,34 +22,37 @@ def mix(h):
     return h
 
 
-@jit
-def record_keys(first, second):
+def record_keys(
+    words: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Fold the cells of every record into a key of two 64-bit words.
 
     Parameters
     ----------
-    first, second : ndarray of uint64, shape (n, d)
-        Bits of the cells. The same array twice where 64 bits say all about a cell; two
+    words : sequence of pairs of ndarray of uint64, shape (n,)
+        By column, bits of the cells. The same array twice where 64 bits say all about a cell; two
         independent hashes of it elsewhere.
 
     Returns
     -------
     tuple of two ndarray of uint64, shape (n,)
         Equal for equal records. Different records have the same key with a probability of the
-        order of 2**-128 a pair.
+        order of 2**-128 per pair.
     """
-    n, d = first.shape
-    key_a = np.empty(n, np.uint64)
-    key_b = np.empty(n, np.uint64)
-    for i in range(n):
-        a = np.uint64(0x9E3779B97F4A7C15)
-        b = np.uint64(0xC2B2AE3D27D4EB4F)
-        for j in range(d):
-            a = mix(a * np.uint64(0x9FB21C651E98DF25) + first[i, j])
-            b = mix((b ^ second[i, j]) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(j + 1))
-        key_a[i] = a
-        key_b[i] = b
-    return key_a, key_b
+    n = len(words[0][0])
+    first = np.full(n, 0x9E3779B97F4A7C15, np.uint64)
+    second = np.full(n, 0xC2B2AE3D27D4EB4F, np.uint64)
+    for number, cells in enumerate(words, 1):
+        _fold(first, second, *map(np.ascontiguousarray, cells), np.uint64(number))
+    return first, second
+
+
+@jit
+def _fold(key_a, key_b, first, second, number):
+    """Fold the cells of one column into keys."""
+    for i in range(len(key_a)):
+        key_a[i] = mix(key_a[i] * np.uint64(0x9FB21C651E98DF25) + first[i])
+        key_b[i] = mix((key_b[i] ^ second[i]) * np.uint64(0xD6E8FEB86659FD93) + number)
 
 
 class ClassCounts(NamedTuple):

@@ -68,13 +68,18 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     return put_home(frame, _go(frame, steps, travel_home))
 
 
-def spool(frame: Frame, planned: Sequence[Planned], directories: Sequence[str]) -> list[Trip]:
-    """Mask a frame by specs that are planned, and spool the values of each step to a directory."""
+def spool(
+    frame: Frame, planned: Sequence[Planned], directories: Sequence[str], originals: str
+) -> list[Trip]:
+    """Mask a frame by specs that are planned, and spool the values of each step to a directory.
+
+    Original values pass through another directory on their way to where they are masked.
+    """
     steps = [step for each in planned for step in each.steps]
     folders = iter(directories)
 
     def travel(frame: Frame, step: Step, after: Task) -> Trip:
-        return travel_to_files(frame, step, next(folders), after)
+        return travel_to_files(frame, step, next(folders), originals, after)
 
     return _go(frame, steps, travel)
 

@@ -253,8 +253,12 @@ class _Run:
         waiting = ["keys", "rows", *map(str, range(len(steps)))]
         with output(self.target, replace, self.work) as out:
             with _spools(self.work, waiting) as (keys, rows, *folders):
-                with self._stage("mask", "Masking"):
-                    masked = compute(_masked(spool(frame, planned, folders)), self.show)
+                with (
+                    self._stage("mask", "Masking"),
+                    _spools(self.work, ["originals"]) as (originals,),
+                ):
+                    trips = spool(frame, planned, folders, originals)
+                    masked = compute(_masked(trips), self.show)
                 measured: tuple[Result, ...] = ()
                 if self.measure:
                     with self._stage("measure", "Measuring loss and risk"):

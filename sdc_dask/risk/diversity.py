@@ -245,8 +245,8 @@ class _Confidential(NamedTuple):
         """
         column = _dense(column)
         if self.kind == "equal":
-            bits = _words(column)[0][:, None]
-            return np.zeros(len(column), np.bool_), record_keys(bits, bits)[0]
+            bits = _words(column)[0]
+            return np.zeros(len(column), np.bool_), record_keys([(bits, bits)])[0]
         if pd.api.types.is_float_dtype(column.dtype):
             # A NaN that a nullable column does not count as missing is missing.
             missing = np.isnan(column.to_numpy(np.float64, na_value=np.nan))
@@ -356,8 +356,7 @@ def _pairs_of(
     part: pd.DataFrame, _number: int, columns: list[Hashable], secret: list[_Confidential]
 ) -> list[_Pairs]:
     """Count the pairs of one partition, for each confidential column."""
-    words = [_words(part[column]) for column in columns]
-    first, second = record_keys(*(np.stack(each, axis=1) for each in zip(*words, strict=True)))
+    first, second = record_keys([_words(part[column]) for column in columns])
     counts = np.ones(len(part), np.int64)
     return [_add_up(_Pairs(first, second, *each.ids(part[each.name]), counts)) for each in secret]
 
@@ -385,7 +384,7 @@ class _Values(NamedTuple):
 def _values_of(pairs: _Pairs, most: int) -> _Values:
     present = ~pairs.missing
     value = pairs.value[present]
-    hashes = record_keys(value[:, None], value[:, None])[0]
+    hashes = record_keys([(value, value)])[0]
     table = ClassCounts(hashes, value, pairs.counts[present])
     missing = int(pairs.counts[pairs.missing].sum())
     return _merge_values([_Values(table, missing, int(pairs.counts.sum()))], most)
