@@ -40,7 +40,7 @@ from sdc_dask.release.listing import asked_places
 from sdc_dask.release.long import Long, write_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
-from sdc_dask.release.places import Place
+from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
@@ -369,7 +369,7 @@ def opened_source(
     Options are for what is not of this machine.
     """
     given = [*(source if isinstance(source, (list, tuple)) else [source]), target]
-    options = [None if Place.of(each).is_local else storage_options for each in given]
+    options = [storage_options if is_remote(each) else None for each in given]
     if storage_options and not any(options):
         raise SdcValueError(
             "storage_options are for URLs such as 's3://bucket/name', and there is none: leave "
