@@ -176,6 +176,22 @@ def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
     )
 
 
+def named_columns(meta: pd.DataFrame, value: Any, name: str, what: str) -> tuple[Hashable, ...]:
+    """Return names of columns that a frame has, at least one: name `what`, if there is none."""
+    names = name_list(value, name)
+    if not names:
+        raise SdcValueError(f"{name} is empty: name {what}.")
+    existing(meta, names, name)
+    return names
+
+
+def key_columns(meta: pd.DataFrame, keys: Any) -> tuple[Hashable, ...]:
+    """Return the columns whose combinations an intruder may know, each named once."""
+    names = named_columns(meta, keys, "keys", "the columns that an intruder may know together")
+    _check_once(names, "keys")
+    return names
+
+
 class ColumnSets(tuple[tuple[Hashable, ...], ...]):
     """Sets of columns, each masked on its own; a tuple of tuples that was checked."""
 

@@ -70,6 +70,13 @@ def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.floa
     return values
 
 
+def missing_cells(column: pd.Series) -> NDArray[np.bool_]:
+    """Return which cells are missing; a NaN that a nullable column does not count as such is."""
+    if pd.api.types.is_float_dtype(column.dtype):
+        return np.isnan(column.to_numpy(np.float64, na_value=np.nan))
+    return column.isna().to_numpy(np.bool_)
+
+
 def count_inexact(column: pd.Series) -> int:
     """Count the integers that float64 cannot hold exactly."""
     if not pd.api.types.is_integer_dtype(column.dtype):

@@ -64,17 +64,27 @@ class ClassCounts(NamedTuple):
 
     def bucket(self, number: int, buckets: int) -> ClassCounts:
         """Return the classes of one of several ranges of keys: ranges never share a class."""
-        edges = [i * 2**64 // buckets for i in (number, number + 1)]
-        begin, end = (
-            len(self.first) if edge == 2**64 else int(np.searchsorted(self.first, np.uint64(edge)))
-            for edge in edges
-        )
-        return ClassCounts(self.first[begin:end], self.second[begin:end], self.counts[begin:end])
+        which = key_range(self.first, number, buckets)
+        return ClassCounts(self.first[which], self.second[which], self.counts[which])
 
 
-def count_keys(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> ClassCounts:
-    """Count records by key."""
-    return ClassCounts(*_add_up(first, second, np.ones(len(first), np.int64), 0))
+def key_range(first: NDArray[np.uint64], number: int, buckets: int) -> slice:
+    """Return where one of several ranges of keys is among sorted ones, by their first words."""
+    begin, end = (
+        len(first) if edge == 2**64 else int(np.searchsorted(first, np.uint64(edge)))
+        for edge in (i * 2**64 // buckets for i in (number, number + 1))
+    )
+    return slice(begin, end)
+
+
+def count_keys(
+    first: NDArray[np.uint64],
+    second: NDArray[np.uint64],
+    counts: NDArray[np.int64] | None = None,
+) -> ClassCounts:
+    """Count records by key; a key stands for one, or for as many as `counts` says."""
+    ones = np.ones(len(first), np.int64) if counts is None else counts
+    return ClassCounts(*_add_up(first, second, ones, 0))
 
 
 def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
@@ -87,6 +97,26 @@ def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
         first, second, counts = columns
         merged.append(_add_up(first, second, counts, bits))
     return ClassCounts(*(np.concatenate(columns) for columns in zip(*merged, strict=True)))
+
+
+@jit
+def find_keys(first, second, wanted_first, wanted_second):
+    """Return where keys are among sorted ones without doubles, -1 for those that are not."""
+    places = np.empty(len(wanted_first), np.int64)
+    for i in range(len(wanted_first)):
+        a = wanted_first[i]
+        b = wanted_second[i]
+        low = 0
+        high = len(first)
+        while low < high:
+            middle = (low + high) >> 1
+            if first[middle] < a or (first[middle] == a and second[middle] < b):
+                low = middle + 1
+            else:
+                high = middle
+        found = low < len(first) and first[low] == a and second[low] == b
+        places[i] = low if found else -1
+    return places
 
 
 @jit
