@@ -25,6 +25,7 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
@@ -35,7 +36,9 @@ from sdc_dask.risk.interval import (
     width_disclosure,
 )
 from sdc_dask.risk.linkage import Linkage
+from sdc_dask.risk.sample_risk import SampleRisk, sample_risk, sample_risk_by_record
 from sdc_dask.risk.series_risk import SeriesRisk, series_risk
+from sdc_dask.risk.suda import Suda, suda, suda_by_record
 from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.sampling import Sampling
@@ -1172,6 +1175,248 @@ class SdcAccessor:
             secret = arguments.name_list(confidential, "confidential")
             return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k)
+
+    def sample_risk(
+        self,
+        keys: Sequence[Hashable],
+        weights: Hashable | None = None,
+        *,
+        household: Hashable | Sequence[Hashable] | None = None,
+        threshold: float = 0.1,
+        method: str = "approximation",
+        missing: str = "category",
+    ) -> SampleRisk:
+        """Estimate how many records of a sample an intruder re-identifies in the population.
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know, of which combinations are counted.
+            Numbers are compared by their bits.
+        weights : name, optional
+            Column of sampling weights: how many records of the population each stands for. They
+            must be positive and finite. Without it, the frame is taken for the population.
+        household : name or list of names, optional
+            Columns that records of a household share: if one member is re-identified, all are.
+        threshold : float, default 0.1
+            Count the records with a higher risk.
+        method : {"approximation", "exact"}, default "approximation"
+            "approximation" is that of mu-Argus and sdcMicro for combinations of three records and
+            more, "exact" the hypergeometric function for all; see
+            :func:`sdc_dask.risk.sample_risk.individual_risk`.
+        missing : {"category", "any"}, default "category"
+            Missing cells are a value of their own, or match any value, as in sdcMicro. "any" takes
+            64 patterns of missing cells at most, and a time that grows with their number.
+
+        Returns
+        -------
+        SampleRisk
+            ``expected`` (re-identifications to expect, the sum of all risks), ``percent``,
+            ``highest``, ``uniques``, ``above`` the threshold; with `household` also
+            ``household_expected``: the sum over records of the risk that one or more members of
+            their household are re-identified, 1 - prod(1 - r).
+
+        Notes
+        -----
+        One pass looks at the weights, one adds them up by combination, and one looks up the sums
+        of each record; with `household` there are two more. No task holds more than a partition and
+        a range of combinations. The result is the same to the last bit for every partitioning.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "w": [60, 50, 17, 5]})
+        >>> found = df.sdc.sample_risk(["sex", "age"], "w")
+        >>> round(found.expected, 4), found.uniques, found.above
+        (0.6137, 2, 2)
+        """
+        return sample_risk(
+            self._frame,
+            keys,
+            weights,
+            household=household,
+            threshold=threshold,
+            method=method,
+            missing=missing,
+        )
+
+    def sample_risk_by_record(
+        self,
+        keys: Sequence[Hashable],
+        weights: Hashable | None = None,
+        *,
+        household: Hashable | Sequence[Hashable] | None = None,
+        method: str = "approximation",
+        missing: str = "category",
+    ) -> Frame:
+        """Return the frequencies and the risk of every record of a sample.
+
+        Parameters
+        ----------
+        keys, weights, household, method, missing
+            As in :meth:`sample_risk`.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with its index: ``frequency`` (records with the same
+            combination), ``population`` (the sum of their weights), ``risk``, and, with
+            `household`, ``household_risk``. Of a Dask frame it is lazy; combinations are counted
+            at once.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "w": [60, 50, 17, 5]})
+        >>> df.sdc.sample_risk_by_record(["sex", "age"], "w").round(3)
+           frequency  population   risk
+        0          2       110.0  0.017
+        1          2       110.0  0.017
+        2          1        17.0  0.177
+        3          1         5.0  0.402
+        """
+        return sample_risk_by_record(
+            self._frame, keys, weights, household=household, method=method, missing=missing
+        )
+
+    def suda(
+        self,
+        keys: Sequence[Hashable],
+        *,
+        max_size: int | None = None,
+        fraction: float = 0.01,
+        scores: str = "elliot",
+        missing: str = "category",
+    ) -> Suda:
+        """Find special uniques: the minimal sets of keys that single out records (SUDA).
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know.
+        max_size : int, optional
+            Keys of the largest sets that are looked at; by default all. There are 2**d - 1 sets of
+            d keys: with more than 13 keys, a `max_size` is needed.
+        fraction : float, default 0.01
+            The share of the population that was sampled, for the DIS score.
+        scores : {"elliot", "ihsn"}, default "elliot"
+            What a minimal set of k of d keys counts: the product of d - i for i from k to
+            `max_size` or d - 1, or (2**(d - k) - 1) / C(d, k), as in early versions of sdcMicro.
+        missing : {"category", "ignore"}, default "category"
+            Missing cells are a value of their own, or sets with them do not count.
+
+        Returns
+        -------
+        Suda
+            ``special`` (records with such sets), ``msus`` (sets), ``sizes``, ``highest`` score,
+            ``dis`` (the probability that a match with a unique record is right), and
+            ``contributions``: the percentage of all scores that comes from sets with a key.
+
+        Notes
+        -----
+        A set is minimal if a record is unique in it, and in none of its subsets. The classes of
+        all subsets are counted, in batches of as many as memory allows: one pass in the beginning,
+        and two for each batch. The time grows with the number of different records and of
+        subsets.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"a": [2, 1, 1], "b": [0, 3, 0], "c": [0, 6, 0]})
+        >>> found = df.sdc.suda(["a", "b", "c"])
+        >>> found.msus, found.sizes, found.contributions
+        (5, {1: 3, 2: 2, 3: 0}, {'a': 50.0, 'b': 37.5, 'c': 37.5})
+        """
+        return suda(
+            self._frame,
+            keys,
+            max_size=max_size,
+            fraction=fraction,
+            scores=scores,
+            missing=missing,
+        )
+
+    def suda_by_record(
+        self,
+        keys: Sequence[Hashable],
+        *,
+        max_size: int | None = None,
+        fraction: float = 0.01,
+        scores: str = "elliot",
+        missing: str = "category",
+    ) -> Frame:
+        """Return the SUDA and DIS-SUDA scores of every record.
+
+        Parameters
+        ----------
+        keys, max_size, fraction, scores, missing
+            As in :meth:`suda`.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with its index: ``score``, ``dis_score``, ``msus`` (minimal
+            sets of keys that single out the record) and ``smallest`` (keys of the smallest of
+            them, 0 if there is none). All uniques are found at once.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"a": [2, 1, 1], "b": [0, 3, 0], "c": [0, 6, 0]})
+        >>> df.sdc.suda_by_record(["a", "b", "c"])[["score", "msus", "smallest"]]
+           score  msus  smallest
+        0    2.0     1         1
+        1    4.0     2         1
+        2    2.0     2         2
+        """
+        return suda_by_record(
+            self._frame,
+            keys,
+            max_size=max_size,
+            fraction=fraction,
+            scores=scores,
+            missing=missing,
+        )
+
+    def rare_combinations(
+        self, keys: Sequence[Hashable], k: int, *, size: int | Sequence[int] = 2
+    ) -> RareCombinations:
+        """Count combinations of values of every few keys that fewer than k records have.
+
+        This is the threshold rule of mu-Argus. Missing cells are a value of their own.
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know.
+        k : int
+            Records that a combination must have to be safe.
+        size : int or list of int, default 2
+            How many keys are combined: pairs by default; ``[2, 3]`` for pairs and triples.
+
+        Returns
+        -------
+        RareCombinations
+            One entry for each set of keys: ``combinations``, those that are ``unsafe``, the
+            ``records`` that have one of these, and the records of the ``smallest``.
+            ``.to_frame()`` is a table of them.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "job": list("aaab")})
+        >>> df.sdc.rare_combinations(["sex", "age", "job"], k=2)
+        RareCombinations of 4 records, k = 2
+              keys  combinations  unsafe  records  smallest
+          sex, age             3       2        2         1
+          sex, job             3       2        2         1
+          age, job             3       2        2         1
+          combinations different ones of values in these columns
+          unsafe       those that fewer than k records have: 0 is safe
+          records      records that have one of them
+          smallest     records of the rarest one
+        """
+        return rare_combinations(self._frame, keys, k, size=size)
 
     def linkage_without_common(
         self,

@@ -119,8 +119,8 @@ def suda_by_record(
     parts = [
         found.call(_to_frame, *both, found.scoring) for both in zip(rows, found.msus, strict=True)
     ]
-    nobody = np.zeros(0, np.int64)
-    none = _Msus(0, nobody, np.zeros((0, len(found.scoring.weights)), np.int64), np.zeros(0))
+    sizes = len(found.scoring.weights)
+    none = _Msus(0, np.zeros(0, np.int64), *np.zeros((2, 0, sizes), np.int64))
     meta = _to_frame(meta_of(frame).index, none, found.scoring)
     return from_partitions(parts, meta, frame)
 
@@ -298,7 +298,7 @@ def _wanted(
         len(part),
         alone.rows,
         [alone.keys(subset) for subset in subsets],
-        [~lacking[:, list(subset)].any(axis=1) for subset in subsets],
+        [np.logical_not(lacking[:, list(subset)].any(axis=1)) for subset in subsets],
     )
 
 
