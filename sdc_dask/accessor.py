@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,10 +13,17 @@ from dask.dataframe.extensions import register_dataframe_accessor
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.columns import check_numeric
-from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.engine.columns import check_numeric, is_measured, is_numeric
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.evaluation import Score, SeriesScore, compare, score, series_score
+from sdc_dask.evaluation import (
+    Score,
+    SeriesScore,
+    compare,
+    compare_mixed,
+    score,
+    series_score,
+)
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
@@ -25,6 +32,7 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
@@ -42,8 +50,11 @@ from sdc_dask.risk.suda import Suda, suda, suda_by_record
 from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.sampling import Sampling
+from sdc_dask.utility.associations import BINS, Associations, associations
 from sdc_dask.utility.bound import SSEBound, sse_bound
+from sdc_dask.utility.frequencies import Frequencies, frequencies
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
+from sdc_dask.utility.mixed_loss import MixedLoss, mixed_loss
 from sdc_dask.utility.series_loss import SeriesLoss, series_loss
 from sdc_dask.utility.sse import SSE, sse
 
@@ -812,6 +823,8 @@ class SdcAccessor:
             How records are linked. If the right one is among t equally good ones, it counts 1/t.
 
             - "distance": to the nearest masked record;
+            - "gower": to the nearest in columns of every kind, see
+              :func:`sdc_dask.risk.attacks.gower.link_by_gower`;
             - "probabilistic": to that of the highest weight by Fellegi and Sunter.
 
             By an intruder who knows how the data was masked (``knows=``):
@@ -823,7 +836,7 @@ class SdcAccessor:
             - "projection": to the nearest after columns that were masked together are projected.
         columns : list, optional
             Numeric columns; by default all that both frames have, or, with ``knows=``, all that
-            were masked.
+            were masked. For "gower", columns of any kind.
         known : list, or {"half", "all", "groups"}, optional
             The columns that the intruder knows; by default all `columns`. "half" and "all" average
             attacks that know the first column, the first two, and so on to half of them, or to
@@ -865,6 +878,15 @@ class SdcAccessor:
         >>> df.sdc.linkage(df).rate
         100.0
         """
+        if isinstance(attack, str) and attack == "gower":
+            unused = [name for name, value in (("known", known), ("groups", groups)) if value]
+            if unused or options:
+                raise SdcTypeError(
+                    f"attack='gower' takes no {', '.join([*unused, *options])}: name the columns "
+                    "that the intruder knows in columns."
+                )
+            names = arguments.mixed_columns(self._frame, masked, columns)
+            return link_by_gower(self._frame, masked, names, Sampling.of(sample, random_state))
         names = self._compared(masked, columns, options.get("knows"))
         return linkage(
             self._frame,
@@ -1011,7 +1033,9 @@ class SdcAccessor:
         masked : dict
             Masked frames of this frame, by name.
         columns, weights, known, groups, tolerance, unit, sample, random_state
-            As in :meth:`score`. All maskings are attacked on the same records.
+            As in :meth:`score`. All maskings are attacked on the same records. If `columns` names
+            some that are not numeric, columns of every kind are measured, and only `sample` and
+            `random_state` have a meaning.
         knows : dict, optional
             The spec, or list of specs, of each masking by its name.
 
@@ -1022,6 +1046,12 @@ class SdcAccessor:
             pld, interval, dr, score (lower is better), the strongest attack and what it linked,
             the score by that attack, and a note of what limits the figures. The
             ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
+
+            For columns of every kind: the smallest class and k', the ``loss`` and the percentage
+            of ``unchanged`` cells of :meth:`mixed_loss`, what has ``moved`` in tables of single
+            columns and in those of pairs (``pairs_moved``) and by how many bits the mutual
+            ``information`` of pairs has changed, of :meth:`associations`, the percentage that is
+            ``linked`` by ``linkage(masked, "gower")``, and the ``score``, (loss + linked) / 2.
 
         Examples
         --------
@@ -1042,6 +1072,17 @@ class SdcAccessor:
                 "masked must be a dict of masked frames by name, with at least one, received "
                 f"{type(masked).__name__}."
             )
+        if columns is not None and self._is_mixed(masked.values(), columns):
+            given = {"weights": weights, "known": known, "groups": groups, "knows": knows}
+            unused = [name for name, value in given.items() if value is not None]
+            unused += ["tolerance"] * (tolerance != 0.1) + ["unit"] * (unit != "value")
+            if unused:
+                raise SdcTypeError(
+                    f"{', '.join(unused)} have a meaning for numeric columns alone: leave them "
+                    "out, or name numeric columns."
+                )
+            both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
+            return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
         names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
         if any(each != names[0] for each in names):
             raise SdcValueError(
@@ -1061,6 +1102,133 @@ class SdcAccessor:
             random_state=random_state,
             knows=knows,
         )
+
+    def _is_mixed(self, masked: Iterable[Frame], columns: Any) -> bool:
+        """Whether some of the columns that are named are not numeric in one of the frames."""
+        return any(
+            name in meta.columns and not is_numeric(meta[name].dtype)
+            for meta in map(arguments.unique_columns, (self._frame, *masked))
+            for name in arguments.name_list(columns, "columns")
+        )
+
+    def mixed_loss(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> MixedLoss:
+        """Measure how far records are from their masked versions, in columns of every kind.
+
+        Two passes over the original and one over the masked frame, row by row.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        columns : list, optional
+            Columns of any kind; by default all that both frames have.
+
+        Returns
+        -------
+        MixedLoss
+            ``loss``, the mean Gower distance in percent, and by column; ``unchanged``, the
+            percentage of cells that kept their value.
+
+        Notes
+        -----
+        The distance of two values is between 0 and 1. For numbers and dates it is the difference
+        over the range of the original, for ordered categories that of their ranks, for all else 0
+        or 1; and 1 where one of them is missing. A column that has another kind in the masked
+        frame, for instance classes in the place of numbers, is compared by equality. Sums are
+        exact: partitions do not change a bit.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [20, 30, 60], "job": ["cook", "cook", "nurse"]})
+        >>> masked = pd.DataFrame({"age": [25, 25, 60], "job": ["cook", None, "nurse"]})
+        >>> found = df.sdc.mixed_loss(masked)
+        >>> {name: round(loss, 2) for name, loss in found.by_column.items()}
+        {'age': 8.33, 'job': 33.33}
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        return mixed_loss(self._frame, masked, names)
+
+    def frequencies(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> Frequencies:
+        """Count the values of columns before and after masking.
+
+        One pass over each frame.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with as many rows, in any order.
+        columns : list, optional
+            Columns of any kind with up to 10,000 different values; by default all that both frames
+            have and that are neither numbers nor dates.
+
+        Returns
+        -------
+        Frequencies
+            ``counts`` and ``.to_frame()`` have the records of each value before and after,
+            ``moved`` the percentage of records that the two differ by: half the sum of absolute
+            differences.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"job": ["cook", "cook", "nurse", "pilot"]})
+        >>> df.sdc.frequencies(df.replace({"pilot": "nurse"})).to_frame()
+          column  value  before  after
+        0    job   cook       2      2
+        1    job  nurse       1      2
+        2    job  pilot       1      0
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        if columns is None:
+            meta = meta_of(self._frame)
+            names = tuple(name for name in names if not is_measured(meta[name].dtype))
+        if not names:
+            raise SdcValueError("columns is empty: both frames have numbers and dates alone.")
+        return frequencies(self._frame, masked, names)
+
+    def associations(
+        self, masked: Frame, columns: Sequence[Hashable] | None = None, *, bins: int = BINS
+    ) -> Associations:
+        """Compare contingency tables and mutual information of pairs before and after masking.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with as many rows, in any order.
+        columns : list, optional
+            Columns of any kind; by default all that both frames have.
+        bins : int, default 10
+            Numbers, dates and ordered categories are cut into so many classes, at quantiles of the
+            original.
+
+        Returns
+        -------
+        Associations
+            For each pair of columns, and as ``.to_frame()``: ``moved``, the percentage of records
+            by which the tables of the two columns differ, half the sum of absolute differences;
+            ``information`` and ``masked_information``, their mutual information in bits.
+
+        Notes
+        -----
+        One pass over each frame counts single columns, and one pairs, or several if their tables
+        may have more than 33 million cells; quantiles of a Dask frame take about four over the
+        original. The result is the same to the last bit for every partitioning.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "job": list("aabb")})
+        >>> df.sdc.associations(df.assign(job=list("abab")))
+        Associations of 4 records, numbers and dates in 10 bins
+          first second  moved  information  masked_information
+            sex    job     50            1                   0
+          moved        percent of records in other cells of the table of two columns
+          information  mutual information of the columns, in bits
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        bins = arguments.whole_number(bins, "bins", 2)
+        return associations(self._frame, masked, names, bins)
 
     def interval_disclosure(
         self,

@@ -6,7 +6,7 @@ import itertools
 import math
 import secrets
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -333,6 +333,21 @@ def _check_once(names: Sequence[Hashable], name: str) -> None:
 
 def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
     """Return the numeric columns in which two frames are compared row by row."""
+    names = _in_both(original, masked, columns, is_numeric, "numeric columns")
+    check_numeric(meta_of(original), names)
+    check_numeric(meta_of(masked), names)
+    return names
+
+
+def mixed_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
+    """Return the columns of any kind in which two frames are compared."""
+    return _in_both(original, masked, columns, lambda _: True, "columns")
+
+
+def _in_both(
+    original: Frame, masked: Frame, columns: Any, fits: Callable[[Any], bool], what: str
+) -> tuple[Hashable, ...]:
+    """Return the columns that are named, or all of both frames whose dtype fits."""
     if type(original) is not type(masked):
         raise SdcTypeError(
             f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
@@ -343,18 +358,16 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
         names = tuple(
             column
             for column in meta.columns
-            if is_numeric(meta[column].dtype) and column in other.columns
+            if fits(meta[column].dtype) and column in other.columns
         )
     else:
         names = name_list(columns, "columns")
     if not names:
-        raise SdcValueError("columns is empty: name numeric columns that both frames have.")
+        raise SdcValueError(f"columns is empty: name {what} that both frames have.")
     existing(meta, names, "columns")
     existing(other, names, "columns", "the masked frame")
     if len(set(names)) < len(names):
         raise SdcValueError(f"columns are named more than once: {listed(names)}.")
-    check_numeric(meta, names)
-    check_numeric(other, names)
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,10 +17,14 @@ from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.fitting import check_fitting
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.disclosure import Intruder, risk_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.series_risk import series_risk
+from sdc_dask.sampling import Sampling
+from sdc_dask.utility.associations import BINS, associations
 from sdc_dask.utility.information_loss import information_loss
+from sdc_dask.utility.mixed_loss import mixed_loss
 from sdc_dask.utility.series_loss import series_loss
 from sdc_dask.utility.sse import sse
 
@@ -202,6 +207,33 @@ def compare(
     table = pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
     table.attrs = {"known": first.known, "agreement": first.probability.agreement}
     return table
+
+
+def compare_mixed(
+    original: Frame, masked: Mapping[Any, Frame], columns: Sequence[Hashable], sampling: Sampling
+) -> pd.DataFrame:
+    """Measure several maskings of columns of every kind; all are attacked on the same records."""
+    rows = []
+    for frame in masked.values():
+        classes = anonymity(frame, columns, None)
+        loss = mixed_loss(original, frame, columns)
+        related = associations(original, frame, columns, BINS)
+        links = link_by_gower(original, frame, columns, sampling)
+        rows.append(
+            {
+                "k_min": classes.k_min,
+                "k_mean": classes.k_mean,
+                "loss": loss.loss,
+                "unchanged": loss.unchanged,
+                "moved": math.fsum(related.columns.values()) / len(columns),
+                "pairs_moved": related.mean_moved,
+                "information": related.mean_shift,
+                "linked": links.rate,
+                "score": (loss.loss + links.rate) / 2,
+                "note": links.note,
+            }
+        )
+    return pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
 
 
 def specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:

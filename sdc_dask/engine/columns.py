@@ -38,17 +38,27 @@ def is_numeric(dtype: object) -> bool:
     return pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype)
 
 
+def is_time(dtype: object) -> bool:
+    """Whether a dtype holds dates, times or spans of time."""
+    if isinstance(dtype, pd.ArrowDtype):
+        return pa.types.is_temporal(dtype.pyarrow_dtype)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "mM"
+    return isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype))
+
+
+def is_measured(dtype: object) -> bool:
+    """Whether a dtype holds numbers or times: what has differences."""
+    return is_numeric(dtype) or is_time(dtype)
+
+
 def _advice(dtype: object) -> str:
     arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
     if pd.api.types.is_bool_dtype(dtype):
         return "cast it to int first if its mean makes sense, or leave it out."
     if isinstance(dtype, pd.CategoricalDtype) or pa.types.is_dictionary(arrow):
         return "leave it out, or name it in `by` to keep groups within its categories."
-    if isinstance(dtype, np.dtype | pd.DatetimeTZDtype | pd.PeriodDtype):
-        is_time = not isinstance(dtype, np.dtype) or dtype.kind in "mM"
-    else:
-        is_time = pa.types.is_temporal(arrow)
-    if is_time:
+    if is_time(dtype):
         return "convert it to a number first, for example days since a date."
     return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
 

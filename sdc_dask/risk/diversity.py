@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
 from sdc_dask.engine.classes import ClassSizes, cell_words, merge_sizes
-from sdc_dask.engine.columns import is_numeric, missing_cells
+from sdc_dask.engine.columns import is_numeric, is_time, missing_cells
 from sdc_dask.engine.frames import Calls, Frame, Task, map_partitions
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.errors import SdcTypeError, SdcValueError
@@ -263,10 +262,7 @@ def _kind(dtype: Any) -> str:
     """Return the distance of values: "equal", or that of numbers or dates, which have ranks."""
     if is_numeric(dtype):
         return "integer" if pd.api.types.is_integer_dtype(dtype) else "float"
-    if isinstance(dtype, pd.ArrowDtype):
-        return "time" if pa.types.is_temporal(dtype.pyarrow_dtype) else "equal"
-    is_time = isinstance(dtype, np.dtype) and dtype.kind in "mM"
-    return "time" if is_time or isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)) else "equal"
+    return "time" if is_time(dtype) else "equal"
 
 
 def _in_order(keys: NDArray) -> NDArray[np.uint64]:
