@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Calls, Task
-from sdc_dask.kernels.classes import count_keys, find_keys, key_range
+from sdc_dask.kernels.classes import add_rows, count_keys, find_keys, key_range
 
 # The sums of so many partitions are merged in one place.
 PARTITIONS_A_RANGE = 16
@@ -51,7 +51,7 @@ def add_up(keys: Keys, values: NDArray[np.int64]) -> ClassTable:
     """Add up rows of integers by key."""
     classes = count_keys(*keys)
     sums = np.zeros((len(classes.first), values.shape[1]), np.int64)
-    np.add.at(sums, find_keys(classes.first, classes.second, *keys), values)
+    add_rows(sums, find_keys(classes.first, classes.second, *keys), values)
     return ClassTable(classes.first, classes.second, sums)
 
 

@@ -120,6 +120,14 @@ def find_keys(first, second, wanted_first, wanted_second):
 
 
 @jit
+def add_rows(sums, places, values):
+    """Add rows of integers to those at given places."""
+    for i in range(len(places)):
+        for j in range(values.shape[1]):
+            sums[places[i], j] += values[i, j]
+
+
+@jit
 def _bin(key, common, bits):
     """Return the bits of a key that follow the common ones."""
     # A shift by all 64 bits is undefined; two shifts are not.

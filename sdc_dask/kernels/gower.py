@@ -6,6 +6,9 @@ import numpy as np
 
 from sdc_dask.kernels._jit import jit
 
+# Sums of distances that rounding may have moved apart are equal.
+_EQUAL = 1e-9
+
 _BLOCK = 2048  # records that are compared with one after the other while they are in the cache
 
 
@@ -50,7 +53,7 @@ def count_near(numbers, first, second, limits, other_numbers, other_first, other
     numbers, first, second, other_numbers, other_first, other_second
         As in :func:`pair_distances`.
     limits : ndarray of float64
-        The distances, of :func:`pair_distances`.
+        The distances, of :func:`pair_distances`; within 1e-9 of them others are equal.
     counts : ndarray of int64
         How many there are of each of the other records.
 
@@ -65,23 +68,24 @@ def count_near(numbers, first, second, limits, other_numbers, other_first, other
         for i in range(len(numbers)):
             if ties[i] < 0:
                 continue
-            limit = limits[i]
+            low = limits[i] - _EQUAL
+            high = limits[i] + _EQUAL
             for j in range(start, end):
                 total = 0.0
                 for c in range(numbers.shape[1]):
                     total += _apart(numbers[i, c], other_numbers[j, c])
-                    if total > limit:
+                    if total > high:
                         break
-                if total > limit:
+                if total > high:
                     continue
                 for c in range(first.shape[1]):
                     if first[i, c] != other_first[j, c] or second[i, c] != other_second[j, c]:
                         total += 1.0
-                        if total > limit:
+                        if total > high:
                             break
-                if total < limit:
+                if total < low:
                     ties[i] = -1
                     break
-                if total == limit:
+                if total <= high:
                     ties[i] += counts[j]
     return ties

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import hyp2f1
 
 from sdc_dask import arguments
 from sdc_dask.engine.class_tables import (
@@ -57,6 +56,9 @@ MISSING = "category", "any"
 
 # A record with missing cells is looked up once for each pattern of missing cells that there is.
 MOST_PATTERNS = 64
+
+# 2**-_TERMS is below all that float64 can tell, and so are 1 / C(2 _TERMS, _TERMS) and the like.
+_TERMS = 56
 
 _EXPONENT = 7  # of logarithms: a household of which one member is certain has at least 64
 _CERTAIN = 64.0
@@ -124,14 +126,35 @@ def individual_risk(
     array([0.17708, 0.01714, 0.0137 ])
     """
     p = np.minimum(frequency / population, 1.0)
-    risk = p / frequency * hyp2f1(1.0, 1.0, frequency + 1.0, 1 - p)
-    # Of a small p, 1 - p has lost digits that matter for the smallest f.
-    few = (frequency <= 2) & (p < 0.5)
-    odds, logs = p[few] / (1 - p[few]), -np.log(p[few])
-    risk[few] = np.where(frequency[few] == 1, odds * logs, odds * (1 - odds * logs))
     if method == "exact":
-        return risk
-    return np.where(frequency > 2, p / (frequency - (1 - p)), risk)
+        return _mean_inverse(frequency, p)
+    risk = p / (frequency - (1 - p))
+    few = frequency <= 2
+    risk[few] = _mean_inverse(frequency[few], p[few])
+    return risk
+
+
+def _mean_inverse(f: NDArray[np.int64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of 1 / F.
+
+    By p r(f) + (1 - p) r(f + 1) = p / f, which begins with the logarithm of f = 1 and makes no
+    error larger if p is below a half; else, and for a large f, by the hypergeometric series, of
+    which a term follows from the one before by a factor of (1 - p) j / (f + j).
+    """
+    risk = np.empty(len(f))
+    steps = (p < 0.5) & (f < _TERMS)
+    few, odds = f[steps], p[steps] / (1 - p[steps])
+    current = -odds * np.log(p[steps])
+    for known in range(1, int(few.max(initial=1))):
+        current = np.where(few > known, odds * (1 / known - current), current)
+    risk[steps] = current
+    many, z = f[~steps], 1 - p[~steps]
+    total, term = np.ones(len(many)), np.ones(len(many))
+    for j in range(1, _TERMS):
+        term = term * (z * j / (many + j))
+        total += term
+    risk[~steps] = p[~steps] / many * total
+    return risk
 
 
 def sample_risk(

@@ -112,20 +112,25 @@ def _count(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> list[Co
     found = []
     for name in columns:
         try:
-            counted = part[name].value_counts(dropna=False)
+            found.append(_few(name, _counts_of(part[name])))
         except TypeError:
             # The original text may show a value.
             raise SdcTypeError(
                 f"column {name!r} holds values that cannot be compared, such as lists: name "
                 "columns of texts, numbers, dates or categories."
             ) from None
-        counts: Counts = {}
-        for value, number in zip(counted.index.tolist(), counted.tolist(), strict=True):
-            if number:
-                key = None if pd.isna(value) else value
-                counts[key] = counts.get(key, 0) + number
-        found.append(_few(name, counts))
     return found
+
+
+def _counts_of(column: pd.Series) -> Counts:
+    counted = column.value_counts(dropna=False)
+    counts: Counts = {}
+    for value, number in zip(counted.index.tolist(), counted.tolist(), strict=True):
+        if number:  # categories may have none
+            hash(value)
+            key = None if pd.isna(value) else value
+            counts[key] = counts.get(key, 0) + number
+    return counts
 
 
 def _merge(parts: list[list[Counts]]) -> list[Counts]:

@@ -55,9 +55,10 @@ def link_by_gower(
     Notes
     -----
     Every record that is tried is compared with every different masked record of each partition, in
-    one to three nanoseconds per pair, as most pairs are seen to be too far after a column or two:
-    5,000 records with a million take 5 to 15 seconds of one core. The original is read twice, and
-    the masked frame twice.
+    one to two nanoseconds per pair, as most pairs are seen to be too far after a column or two:
+    5,000 records with a million different ones take about 8 seconds of one core in six columns,
+    and a fraction of that if many are equal. Distances within 1e-9 of each other are equal. The
+    original is read twice, and so is the masked frame.
 
     Examples
     --------
