@@ -32,7 +32,6 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.risk.anonymity import Anonymity, anonymity
-from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
@@ -879,15 +878,9 @@ class SdcAccessor:
         100.0
         """
         if isinstance(attack, str) and attack == "gower":
-            unused = [name for name, value in (("known", known), ("groups", groups)) if value]
-            if unused or options:
-                raise SdcTypeError(
-                    f"attack='gower' takes no {', '.join([*unused, *options])}: name the columns "
-                    "that the intruder knows in columns."
-                )
             names = arguments.mixed_columns(self._frame, masked, columns)
-            return link_by_gower(self._frame, masked, names, Sampling.of(sample, random_state))
-        names = self._compared(masked, columns, options.get("knows"))
+        else:
+            names = self._compared(masked, columns, options.get("knows"))
         return linkage(
             self._frame,
             masked,

@@ -210,6 +210,15 @@ def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: An
     return [call(chunk, *part, number, *shared) for number, part in enumerate(parts)]
 
 
+def partition_indexes(frame: Frame) -> list[Task]:
+    """Return the index of every partition; one column is read for it."""
+    return map_partitions([frame[[frame.columns[0]]]], _index_of)
+
+
+def _index_of(part: pd.DataFrame, _number: int) -> pd.Index:
+    return part.index
+
+
 def map_reduce(
     frames: Frame | Sequence[Frame],
     chunk: Callable[..., Any],

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sdc_dask import arguments
 from sdc_dask.engine.class_tables import (
     DIGITS,
+    OTHER_VALUES,
     ClassTable,
     Keys,
     add_up,
@@ -45,6 +46,7 @@ from sdc_dask.engine.frames import (
     map_partitions,
     map_reduce,
     meta_of,
+    partition_indexes,
 )
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import record_keys
@@ -210,7 +212,7 @@ def sample_risk_by_record(
     """Return the frequencies and the risk of every record of a sample."""
     asked = _Asked.of(frame, keys, weights, household, method, missing)
     call, risks, _ = _record_risks(frame, asked)
-    rows = map_partitions([frame[[asked.keys[0]]]], _index_of)
+    rows = partition_indexes(frame)
     parts = [call(_to_frame, *both) for both in zip(rows, risks, strict=True)]
     none = np.zeros(0)
     empty = _Risks(none.astype(np.int64), none, none, none if asked.household else None)
@@ -459,10 +461,7 @@ def _risks_of(found: NDArray[np.int64], asked: _Asked) -> _Risks:
     sums = found.reshape(-1, max(len(asked.patterns), 1), 1 + DIGITS).sum(axis=1)
     frequency, population = sums[:, 0], from_digits(sums[:, 1:], asked.exponent)
     if (frequency == 0).any():
-        raise SdcRuntimeError(
-            "the frame had other values when it was read again: write it, or call persist, and "
-            "measure that."
-        )
+        raise SdcRuntimeError(OTHER_VALUES)
     return _Risks(frequency, population, individual_risk(frequency, population, asked.method), None)
 
 
@@ -539,10 +538,6 @@ def _merge_summaries(parts: list[_Summary]) -> _Summary:
     return _Summary(
         sum(rows), sum(risk), sum(household), max(highest), *(sum(each) for each in counts)
     )
-
-
-def _index_of(part: pd.DataFrame, _number: int) -> pd.Index:
-    return part.index
 
 
 def _to_frame(index: pd.Index, risks: _Risks) -> pd.DataFrame:

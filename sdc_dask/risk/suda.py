@@ -26,9 +26,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.class_tables import Keys
+from sdc_dask.engine.class_tables import OTHER_VALUES, Keys
 from sdc_dask.engine.columns import missing_cells
-from sdc_dask.engine.frames import Calls, Frame, Task, from_partitions, map_partitions, meta_of
+from sdc_dask.engine.frames import (
+    Calls,
+    Frame,
+    Task,
+    from_partitions,
+    map_partitions,
+    meta_of,
+    partition_indexes,
+)
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, find_keys
 from sdc_dask.results import Result
@@ -115,7 +123,7 @@ def suda_by_record(
 ) -> Frame:
     """Return the SUDA and DIS-SUDA scores of every record."""
     found = _Found.of(frame, keys, max_size, fraction, scores, missing)
-    rows = map_partitions([frame[[found.keys[0]]]], _index_of)
+    rows = partition_indexes(frame)
     parts = [
         found.call(_to_frame, *both, found.scoring) for both in zip(rows, found.msus, strict=True)
     ]
@@ -326,10 +334,7 @@ def _msus(flags: list[_Flags], subsets: list[Subset], keys: int) -> _Msus:
     """
     n, rows = flags[0].n, flags[0].rows
     if any(each.n != n or not np.array_equal(each.rows, rows) for each in flags):
-        raise SdcRuntimeError(
-            "the frame had other values when it was read again: write it, or call persist, and "
-            "measure that."
-        )
+        raise SdcRuntimeError(OTHER_VALUES)
     sizes = len(subsets[-1])
     place = {subset: i for i, subset in enumerate(subsets)}
     by_size = np.zeros((len(rows), sizes), np.int64)
@@ -366,10 +371,6 @@ def _merge(parts: list[_Totals]) -> _Totals:
     return _Totals(
         sum(special), np.sum(by_size, axis=0), np.sum(by_key, axis=0), sum(scores, Counter())
     )
-
-
-def _index_of(part: pd.DataFrame, _number: int) -> pd.Index:
-    return part.index
 
 
 def _to_frame(index: pd.Index, found: _Msus, scoring: _Scoring) -> pd.DataFrame:
