@@ -21,7 +21,10 @@ from sdc_dask.kernels.classes import add_rows, count_keys, find_keys, key_range
 # The sums of so many partitions are merged in one place.
 PARTITIONS_A_RANGE = 16
 
-OTHER_VALUES = "the frame had other values when it was read again: write it, or call persist, and measure that."
+OTHER_VALUES = (
+    "the frame had other values when it was read again: write it, or call persist, and measure "
+    "that."
+)
 
 _DIGIT = 30  # bits: 2**33 numbers can be added before an int64 could overflow
 DIGITS = 3

@@ -142,7 +142,12 @@ class Points(NamedTuple):
         """Return the different records, and how many there are of each."""
         # One NaN, one zero: what is at no distance is equal.
         bits = np.where(np.isnan(self.numbers), np.nan, self.numbers + 0.0).view(np.uint64)
-        keys = record_keys(np.hstack([bits, self.first]), np.hstack([bits, self.second]))
+        keys = record_keys(
+            [
+                *((column, column) for column in bits.T),
+                *zip(self.first.T, self.second.T, strict=True),
+            ]
+        )
         classes = count_keys(*keys)
         rows = np.empty(len(classes.first), np.int64)
         rows[find_keys(classes.first, classes.second, *keys)] = np.arange(len(self.numbers))

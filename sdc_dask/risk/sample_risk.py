@@ -382,26 +382,25 @@ def _patterns(part: pd.DataFrame, keys: Sequence[Hashable]) -> NDArray[np.int64]
 
 
 class _Cells(NamedTuple):
-    """The bits of the keys of a partition."""
+    """The bits of the keys of a partition, by column."""
 
-    first: NDArray[np.uint64]
-    second: NDArray[np.uint64]
+    words: list[Keys]
     pattern: NDArray[np.int64]
 
     @classmethod
     def of(cls, part: pd.DataFrame, asked: _Asked) -> _Cells:
-        words = [cell_words(part[name]) for name in asked.keys]
-        first, second = (np.stack(each, axis=1) for each in zip(*words, strict=True))
         pattern = _patterns(part, asked.keys) if asked.patterns else np.zeros(0, np.int64)
-        return cls(first, second, pattern)
+        return cls([cell_words(part[name]) for name in asked.keys], pattern)
 
     def keys(self, rows: NDArray[np.int64], pattern: int, ignored: int) -> Keys:
         """Return keys of rows without some columns, for records of a pattern alone."""
-        seen = [j for j in range(self.first.shape[1]) if not ignored >> j & 1]
-        tag = np.tile(np.array([pattern, ignored], np.uint64), (len(rows), 1))
+        tags = [np.full(len(rows), each, np.uint64) for each in (pattern, ignored)]
+        seen = [each for j, each in enumerate(self.words) if not ignored >> j & 1]
         return record_keys(
-            np.hstack([tag, self.first[rows][:, seen]]),
-            np.hstack([tag, self.second[rows][:, seen]]),
+            [
+                *((tag, tag) for tag in tags),
+                *((first[rows], second[rows]) for first, second in seen),
+            ]
         )
 
 
@@ -422,7 +421,7 @@ def _brought(part: pd.DataFrame, _number: int, asked: _Asked) -> ClassTable:
     values[:, 0] = 1
     values[:, 1:] = to_digits(weights, asked.exponent)
     if not asked.patterns:
-        return add_up(record_keys(cells.first, cells.second), values)
+        return add_up(record_keys(cells.words), values)
     keys, rows = [], []
     for pattern in np.unique(cells.pattern).tolist():
         having = np.flatnonzero(cells.pattern == pattern)
@@ -430,7 +429,7 @@ def _brought(part: pd.DataFrame, _number: int, asked: _Asked) -> ClassTable:
             keys.append(cells.keys(having, pattern, ignored))
             rows.append(having)
     if not keys:
-        return add_up(record_keys(cells.first, cells.second), values)
+        return add_up(record_keys(cells.words), values)
     return add_up(_join(keys), values[np.concatenate(rows)])
 
 
@@ -438,7 +437,7 @@ def _wanted(part: pd.DataFrame, _number: int, asked: _Asked) -> Keys:
     """Return the keys that records look up: one each, or one for each pattern."""
     cells = _Cells.of(part, asked)
     if not asked.patterns:
-        return record_keys(cells.first, cells.second)
+        return record_keys(cells.words)
     first = np.empty((len(part), len(asked.patterns)), np.uint64)
     second = np.empty_like(first)
     for own in np.unique(cells.pattern).tolist():
@@ -486,8 +485,7 @@ def _record_risks(frame: Frame, asked: _Asked) -> tuple[Calls, list[Task], list[
 
 
 def _homes(part: pd.DataFrame, _number: int, asked: _Asked) -> Keys:
-    words = [cell_words(part[name]) for name in asked.household]
-    return record_keys(*(np.stack(each, axis=1) for each in zip(*words, strict=True)))
+    return record_keys([cell_words(part[name]) for name in asked.household])
 
 
 def _in_household(keys: Keys, risks: _Risks) -> ClassTable:

@@ -58,8 +58,7 @@ def subsets_of(columns: int, sizes: Iterable[int]) -> list[Subset]:
 class Different(NamedTuple):
     """The different records of a partition."""
 
-    first: NDArray[np.uint64]  # bits of their cells, a row for each
-    second: NDArray[np.uint64]
+    words: list[Keys]  # bits of their cells, by column
     counts: NDArray[np.int64]
     rows: NDArray[np.int64]  # the first record of each
 
@@ -67,23 +66,22 @@ class Different(NamedTuple):
     def of(cls, part: pd.DataFrame, keys: Sequence[Hashable]) -> Different:
         """Return the different records of a partition, in some order."""
         words = [cell_words(part[name]) for name in keys]
-        first, second = (np.stack(each, axis=1) for each in zip(*words, strict=True))
-        key = record_keys(first, second)
+        key = record_keys(words)
         classes = count_keys(*key)
         rows = np.empty(len(classes.first), np.int64)
         places = find_keys(classes.first, classes.second, *key)
         rows[places[::-1]] = np.arange(len(part))[::-1]
-        return cls(first[rows], second[rows], classes.counts, rows)
+        return cls([(first[rows], second[rows]) for first, second in words], classes.counts, rows)
 
     def keys(self, subset: Subset) -> Keys:
         """Return the keys of records in some columns."""
-        columns = list(subset)
-        return record_keys(self.first[:, columns], self.second[:, columns])
+        return record_keys([self.words[j] for j in subset])
 
     def alone(self) -> Different:
         """Return the records that no other of the partition equals."""
         which = self.counts == 1
-        return Different(*(each[which] for each in self))
+        words = [(first[which], second[which]) for first, second in self.words]
+        return Different(words, self.counts[which], self.rows[which])
 
 
 class Census(NamedTuple):

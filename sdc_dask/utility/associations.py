@@ -222,13 +222,7 @@ def _tables(
     words = [column.words(part) for column in columns]
     values = np.zeros((len(part), 2), np.int64)
     values[:, which] = 1
-    found = []
-    for places in sets:
-        first, second = (
-            np.stack(each, axis=1) for each in zip(*(words[j] for j in places), strict=True)
-        )
-        found.append(add_up(record_keys(first, second), values))
-    return found
+    return [add_up(record_keys([words[j] for j in places]), values) for places in sets]
 
 
 def _range_of(tables: list[ClassTable], number: int, ranges: int) -> list[ClassTable]:
