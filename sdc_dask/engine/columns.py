@@ -122,3 +122,15 @@ def same_array(values: NDArray[np.float64], dtype: Any) -> pd.api.extensions.Ext
     if missing.any():
         array[missing] = pd.NA
     return array
+
+
+def with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFrame:
+    """Return a frame with new arrays in some columns; all else is as it was."""
+    new = part.copy(deep=False)
+    new.attrs = {}  # may hold anything, and would be written into files
+    for column, values in arrays.items():
+        # A Series says its dtype: texts in a column of objects stay objects.
+        dtype = values.dtype if isinstance(values, pd.Series) else None
+        array = values.array if isinstance(values, pd.Series) else values
+        new[column] = pd.Series(array, index=part.index, dtype=dtype, copy=False)
+    return new
