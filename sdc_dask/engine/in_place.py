@@ -17,6 +17,7 @@ import pandas as pd
 from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.frames import Frame, from_partitions, map_partitions, meta_of
 from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
+from sdc_dask.engine.strata import comparable
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.exact import ExactSum
 
@@ -27,6 +28,18 @@ class Allowed(ABC):
     @abstractmethod
     def count_others(self, values: pd.Series) -> int:
         """Count cells that hold something else; missing cells are allowed."""
+
+
+@dataclass(frozen=True)
+class OneOf(Allowed):
+    """Some values, and no others."""
+
+    values: Sequence[Any]
+
+    def count_others(self, values: pd.Series) -> int:
+        """Count cells that hold something else."""
+        present = comparable(values).dropna()
+        return int((~present.isin(list(self.values))).sum())
 
 
 class Change(ABC):

@@ -77,6 +77,66 @@ def decide(
     return table.result()
 
 
+def decide_matching(
+    codes: NDArray[np.int64], counts: NDArray[np.int64], k: int, costs: Sequence[float]
+) -> Suppressions:
+    """Choose suppressions after which every record may be one of k, if missing cells match any.
+
+    Parameters are those of :func:`decide`. Suppressing a cell makes no record match fewer others,
+    so that patterns are tried once, the cheapest first.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 0], [0, 1], [1, 1]])
+    >>> decide_matching(codes, np.array([5, 1, 1]), 2, [1.0, 1.0]).pattern.tolist()
+    [0, 2, 1]
+    """
+    now, pattern = codes.copy(), np.zeros(len(codes), np.int64)
+    rest = np.flatnonzero(count_matches(codes, codes, counts) < k)
+    for each, _ in patterns_of(costs):
+        tried = _without(codes[rest], each)
+        done = count_matches(tried, now, counts) >= k
+        now[rest[done]] = tried[done]
+        pattern[rest[done]] = each
+        rest = rest[~done]
+        if done.any():
+            rest = rest[count_matches(codes[rest], now, counts) < k]
+        if not len(rest):
+            break
+    return Suppressions(np.arange(len(codes)), pattern, counts.copy())
+
+
+def count_matches(
+    rows: NDArray[np.int64], codes: NDArray[np.int64], counts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Count the records that each row may be, where missing cells of both match any value."""
+    found = np.zeros(len(rows), np.int64)
+    for ours, some in _by_missing(rows):
+        for theirs, others in _by_missing(codes):
+            shared = np.flatnonzero(~ours & ~theirs)
+            number = row_numbers(
+                np.vstack([rows[np.ix_(some, shared)], codes[np.ix_(others, shared)]])
+            )
+            own, other = number[: len(some)], number[len(some) :]
+            size = int(number.max(initial=0)) + 1
+            records = np.bincount(other, weights=counts[others], minlength=size)
+            found[some] += records[own].astype(np.int64)
+    return found
+
+
+def _by_missing(
+    codes: NDArray[np.int64],
+) -> list[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+    """Return each set of missing columns, and the rows that have it."""
+    missing = codes == -1
+    number = row_numbers(missing.astype(np.int64))
+    return [
+        (missing[at[0]], at)
+        for each in range(int(number.max(initial=-1)) + 1)
+        if len(at := np.flatnonzero(number == each))
+    ]
+
+
 def patterns_of(costs: Sequence[float]) -> list[tuple[int, float]]:
     """Return patterns and their costs, the cheapest first; of many, so many and the last columns.
 
@@ -274,7 +334,9 @@ class _Table:
             )
             class_of = np.full(int(goal.max()) + 1, -1, np.int64)
             class_of[goal[len(tried) :]] = np.arange(len(first))
-            for share, new in zip(tried.tolist(), class_of[goal[: len(tried)]].tolist(), strict=True):
+            for share, new in zip(
+                tried.tolist(), class_of[goal[: len(tried)]].tolist(), strict=True
+            ):
                 old, records = int(number[share]), int(shares.records[share])
                 stays = sizes[old] - records
                 if new < 0 or new == old or sizes[new] < self.k or 0 < stays < self.k:
