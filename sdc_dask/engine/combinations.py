@@ -87,7 +87,12 @@ def _merge(
     parts: list[tuple[tuple[int, ...], pd.DataFrame]],
 ) -> tuple[tuple[int, ...], pd.DataFrame]:
     rows = tuple(count for each, _ in parts for count in each)
-    return rows, _bounded(merge_counts([counts for _, counts in parts]))
+    return rows, merge_combinations([counts for _, counts in parts])
+
+
+def merge_combinations(counts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Add up the records of combinations, of which there must not be too many."""
+    return _bounded(merge_counts(counts))
 
 
 def _bounded(counts: pd.DataFrame) -> pd.DataFrame:

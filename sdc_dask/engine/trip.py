@@ -183,8 +183,10 @@ def put_home(frame: Frame, changes: Sequence[Change], trips: Sequence[Trip]) -> 
         checksums = [trip.checksums[number] for trip in trips]
         parts.append(call(_put, part, number, changing, steps, back, checksums, done))
     meta = meta_of(frame)
-    for each in [*changes, *(trip.step for trip in trips)]:
-        meta = with_columns(meta, each.result_meta(meta))
+    for change in changes:
+        meta = with_columns(meta, change.result_meta(meta))
+    for trip in trips:
+        meta = with_columns(meta, trip.step.result_meta(meta))
     return from_partitions(parts, meta, frame)
 
 

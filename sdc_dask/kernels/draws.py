@@ -38,4 +38,5 @@ def row_uniforms(
     count, skipped = divmod(first * width, _WORDS)
     words = np.random.Philox(key=key, counter=count).random_raw(skipped + rows * width)[skipped:]
     # The upper bits, in the middle of their cell: 53 of them and a half are exact.
-    return (((words >> np.uint64(12)) + 0.5) * 2.0**-52).reshape(rows, width)
+    uniforms = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return uniforms.reshape(rows, width)

@@ -92,17 +92,24 @@ def decide_matching(
     [0, 2, 1]
     """
     now, pattern = codes.copy(), np.zeros(len(codes), np.int64)
-    rest = np.flatnonzero(count_matches(codes, codes, counts) < k)
+    rest = np.arange(len(codes))
     for each, _ in patterns_of(costs):
-        tried = _without(codes[rest], each)
-        done = count_matches(tried, now, counts) >= k
-        now[rest[done]] = tried[done]
-        pattern[rest[done]] = each
-        rest = rest[~done]
-        if done.any():
-            rest = rest[count_matches(codes[rest], now, counts) < k]
+        have = count_matches(codes[rest], now, counts)
+        rest, have = rest[have < k], have[have < k]
         if not len(rest):
             break
+        tried = _without(codes[rest], each)
+        helped = np.flatnonzero(count_matches(tried, now, counts) >= k)
+        # Those that are suppressed match the others of their group, which may be enough for these.
+        group = row_numbers(tried[helped])
+        more = np.zeros(len(helped), np.int64)
+        for at in np.lexsort((helped, have[helped], group)).tolist():
+            one = int(helped[at])
+            if have[one] + more[group[at]] < k:
+                more[group[at]] += counts[rest[one]]
+                now[rest[one]] = tried[one]
+                pattern[rest[one]] = each
+        rest = rest[pattern[rest] == 0]
     return Suppressions(np.arange(len(codes)), pattern, counts.copy())
 
 

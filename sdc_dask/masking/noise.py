@@ -153,7 +153,7 @@ class AddNoise(Change):
     entropy: int = field(repr=False)
 
     @property
-    def columns(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Hashable, ...]:
         """Columns that noise is added to."""
         return self.spec.columns
 

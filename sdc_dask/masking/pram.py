@@ -99,6 +99,11 @@ class Pram(Spec):
         return tuple((each,) for each in self.columns)
 
     @property
+    def makes_values(self) -> bool:
+        """Values become others of the column."""
+        return False
+
+    @property
     def measures_numbers(self) -> bool:
         """Numbers are categories here, of which none is near another."""
         return False
@@ -108,6 +113,16 @@ class Pram(Spec):
         if self.keep is None:
             return "post-randomization by a matrix"
         return f"post-randomization, {100 * self.keep:g} % stay at least, frequencies are expected"
+
+    def dtype_of(self, column: Hashable, dtype: Any) -> Any:
+        """Return the dtype that a column had; categories of files lose their order.
+
+        A piece of a file need not have all categories, and would not know where others stand.
+        """
+        if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
+            arrow = dtype.pyarrow_dtype
+            return pd.ArrowDtype(pa.dictionary(arrow.index_type, arrow.value_type))
+        return dtype
 
     def check(self, frame: Frame) -> None:
         """Raise an error unless a frame has the columns, and their values compare."""
@@ -124,7 +139,7 @@ class Pram(Spec):
                 transition: Redraw | ByMatrix = Redraw.of(found, self.keep)
             else:
                 transition = ByMatrix.of(found, self.matrix)
-            changes.append(Randomization(found, transition, entropy, stream))
+            changes.append(Randomization(self, found, transition, entropy, stream))
         return changes
 
 
@@ -218,13 +233,14 @@ class ByMatrix:
 class Randomization(Change):
     """Draws a value for each record, which depends on the number of its row."""
 
+    spec: Pram
     combinations: Combinations
     transition: Redraw | ByMatrix
     entropy: int = field(repr=False)
     stream: int  # columns draw independently
 
     @property
-    def columns(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Hashable, ...]:
         """The column that is masked."""
         return self.combinations.columns[:1]
 
@@ -243,7 +259,8 @@ class Randomization(Change):
         width = self.transition.width
         chance = row_uniforms(self.entropy, self.stream, first, len(part), width)
         value[present] = self.transition.drawn(value[present], chance[present])
-        return {column: _taken(found.values(column), value, part[column].dtype)}
+        dtype = self.spec.dtype_of(column, part[column].dtype)
+        return {column: _taken(found.values(column), value, dtype)}
 
 
 def _taken(plain: pd.Series, value: NDArray[np.int64], dtype: Any) -> pd.Series:

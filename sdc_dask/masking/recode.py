@@ -200,7 +200,7 @@ class Recoding(Change):
     spec: Recode
 
     @property
-    def columns(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Hashable, ...]:
         """Columns that are recoded."""
         return self.spec.columns
 

@@ -106,6 +106,16 @@ class Spec(ABC):
         return False
 
     @property
+    def makes_values(self) -> bool:
+        """Whether a column may get values that it did not have."""
+        return not self.moves
+
+    @property
+    def matches(self) -> int | None:
+        """The k of records that each may be, if missing cells match any value, or None."""
+        return None
+
+    @property
     def measures_numbers(self) -> bool:
         """Whether numbers become others that are near: what was lost is their difference."""
         return True
@@ -244,9 +254,18 @@ def spec_list(specs: Any) -> list[Spec]:
         raise SdcValueError("the list of specs is empty: name one at least.")
     for place, spec in enumerate(found):
         before, after = found[:place], found[place + 1 :]
-        _check_once(spec, [each for each in before if not each.in_place or each.promise])
+        _check_once(spec, [each for each in before if not each.in_place or _promises(each)])
         _check_strata(spec, [each for each in before if not each.in_place] + list(after))
     return list(found)
+
+
+def in_order(specs: Sequence[Spec]) -> list[Spec]:
+    """Return specs in the order in which they mask: those that change records in place first."""
+    return sorted(specs, key=lambda spec: not spec.in_place)
+
+
+def _promises(spec: Spec) -> bool:
+    return spec.promise is not None or spec.matches is not None
 
 
 def _check_once(spec: Spec, others: Sequence[Spec]) -> None:
@@ -254,7 +273,7 @@ def _check_once(spec: Spec, others: Sequence[Spec]) -> None:
     twice = [column for column in spec.masked if column in masked]
     if not twice:
         return
-    if any(each.promise and each.in_place for each in others):
+    if any(each.in_place for each in others):
         raise SdcValueError(
             f"columns are masked again after a spec that promises k for them: "
             f"{arguments.listed(twice)}. Put that spec behind those that change its columns."

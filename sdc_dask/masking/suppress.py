@@ -88,6 +88,11 @@ class Suppress(Spec):
         return self.k if self.missing == "matches" else None
 
     @property
+    def makes_values(self) -> bool:
+        """Cells become missing, and no others."""
+        return False
+
+    @property
     def measures_numbers(self) -> bool:
         """Numbers that are suppressed are not near to what they were."""
         return False
@@ -201,7 +206,7 @@ class Suppression(Change):
     cells: tuple[int, ...]  # that are suppressed, by column
 
     @property
-    def columns(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Hashable, ...]:
         """The key columns."""
         return self.combinations.columns
 
