@@ -167,8 +167,8 @@ def travel_to_files(
     return Trip(step, spool, checksums, spool)
 
 
-def put_home(frame: Frame, changes: Sequence[Change], trips: Sequence[Trip]) -> Frame:
-    """Put columns that changed where they are, or came back, into their frame.
+def put_home(frame: Frame, trips: Sequence[Trip], changes: Sequence[Change] = ()) -> Frame:
+    """Put columns that came back, or changed where they are, into the frame that they left from.
 
     Nothing else changes. What came back left after the changes.
     """

@@ -116,7 +116,7 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     if not keep_order:
         (step,) = planned[0].steps
         return stay_in_blocks(frame, step)
-    return put_home(frame, changes_of(planned), _go(frame, planned, travel_home))
+    return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
 
 
 def spool(

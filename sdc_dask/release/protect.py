@@ -84,7 +84,7 @@ def protect(
     on threads. Files are written into a hidden directory beside the target, read again, and
     compared: untouched columns must be as they were, every row must be there, and each spec must
     have kept its promise: every class of equal records has at least k, or every column has the
-    values that it had. A manifest is put beside them, by which :func:`verify` looks at the release
+    values that it had, or those alone that the masking makes. A manifest is put beside them, by which :func:`verify` looks at the release
     again. Only then the directory gets the name of the target. If anything fails, there is no
     target.
 
@@ -101,8 +101,10 @@ def protect(
         release is there when its manifest is.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
-        :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
-        columns of its own.
+        :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
+        :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
+        own, except that the last four go first, in their order, and all behind one of them see
+        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
