@@ -321,7 +321,8 @@ def _code(value: Any, name: str) -> str:
     if isinstance(value, arguments.SeriesSets):
         return repr(value)
     if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
-        return repr(list(value))  # a tuple is a pair of measures
+        # A tuple is a pair of measures.
+        return f"[{', '.join(repr(e) if name in _NAMES else _code(e, name) for e in value)}]"
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)

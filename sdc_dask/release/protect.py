@@ -84,9 +84,9 @@ def protect(
     on threads. Files are written into a hidden directory beside the target, read again, and
     compared: untouched columns must be as they were, every row must be there, and each spec must
     have kept its promise: every class of equal records has at least k, or every column has the
-    values that it had, or those alone that the masking makes. A manifest is put beside them, by which :func:`verify` looks at the release
-    again. Only then the directory gets the name of the target. If anything fails, there is no
-    target.
+    values that it had, or those alone that the masking makes. A manifest is put beside them, by
+    which :func:`verify` looks at the release again. Only then the directory gets the name of the
+    target. If anything fails, there is no target.
 
     Parameters
     ----------
