@@ -46,7 +46,7 @@ def people(n: int = 900) -> pd.DataFrame:
     )
 
 
-def agreed(spec: Any, seed: int | None = None, cuts: tuple[int, ...] = (2, 7)) -> pd.DataFrame:
+def agreed(spec: Any, seed: int | None = None, cuts: tuple[int, ...] = (4,)) -> pd.DataFrame:
     """Mask with pandas, and compare with Dask: values, dtypes, index, order, other columns."""
     frame = people()
     masked = frame.sdc.mask(spec, random_state=seed)
