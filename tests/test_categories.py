@@ -22,6 +22,7 @@ from sdc_dask import (
     SdcError,
     Spec,
     Suppress,
+    cli,
 )
 from sdc_dask.masking.recode import Recoding
 
@@ -295,6 +296,32 @@ def test_specs_go_to_files_and_back(spec: Spec, tmp_path: Path) -> None:
     job = sdc_dask.Job("survey", "release", spec)
     job.write(tmp_path / "job.toml")
     assert sdc_dask.Job.read(tmp_path / "job.toml").specs == (spec,)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    cases: dict[str, Spec] = {
+        "--masking recode --columns age --bins 0,18,inf --labels child,adult": Recode(
+            ["age"], bins=[0, 18, float("inf")], labels=["child", "adult"]
+        ),
+        "--masking recode --columns town --mapping a:b,c:b": Recode(
+            ["town"], mapping={"a": "b", "c": "b"}
+        ),
+        "--masking recode --columns age --mapping 1:10,2:10": Recode(
+            ["age"], mapping={1: 10, 2: 10}
+        ),
+        "--masking pram --columns sex --matrix f:f:1,m:m:0.5,m:f:0.5": Pram(
+            ["sex"], matrix=[("f", "f", 1), ("m", "m", 0.5), ("m", "f", 0.5)]
+        ),
+        "--masking suppress --columns sex,age -k 3 --costs 2,1": Suppress(
+            ["sex", "age"], 3, costs=[2, 1]
+        ),
+        "--masking noise --columns age --sd 0.1 --whole": Noise(["age"], 0.1, whole=True),
+    }
+    for number, (text, spec) in enumerate(cases.items()):
+        file = tmp_path / f"{number}.toml"
+        arguments = ["survey", "release", *text.split(), "--write-job", str(file)]
+        cli.protect(arguments, standalone_mode=False)
+        assert sdc_dask.Job.read(file).specs == (spec,)
 
 
 def test_job_files_take_tables() -> None:
