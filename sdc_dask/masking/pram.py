@@ -112,7 +112,7 @@ class Pram(Spec):
         """Return a few words for people."""
         if self.keep is None:
             return "post-randomization by a matrix"
-        return f"post-randomization, {100 * self.keep:g} % stay at least, frequencies are expected"
+        return f"post-randomization, {100 * self.keep:g} % stay at least, frequencies as expected"
 
     def dtype_of(self, column: Hashable, dtype: Any) -> Any:
         """Return the dtype that a column had; categories of files lose their order.
