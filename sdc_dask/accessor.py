@@ -27,10 +27,14 @@ from sdc_dask.evaluation import (
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
+from sdc_dask.masking.noise import Noise
+from sdc_dask.masking.pram import Pram
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.masking.suppress import Suppress
 from sdc_dask.risk.anonymity import Anonymity, anonymity
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
@@ -184,8 +188,11 @@ class SdcAccessor:
         Parameters
         ----------
         spec : spec, or list of specs
-            What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`
-            or :class:`FuzzyMicroaggregation`. Each of a list masks columns of its own.
+            What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`,
+            :class:`FuzzyMicroaggregation`, :class:`Recode`, :class:`Suppress`, :class:`Pram` or
+            :class:`Noise`. Each of a list masks columns of its own, except that the last four go
+            first, in their order, and all behind one of them see what it leaves: columns that
+            :class:`Recode` made coarser can be keys of :class:`Suppress`, or strata.
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
             come in the order of their blocks: half the moving, for one set of columns.
@@ -429,6 +436,118 @@ class SdcAccessor:
         3   35    d
         4   62    e
         5   64    f
+        """
+        return self.mask(spec, random_state=random_state)
+
+    @_builds(Recode)
+    def recode(self, spec: Recode) -> Frame:
+        """Replace values by coarser ones: ranges, groups of categories, or bounds at the ends.
+
+        Parameters
+        ----------
+        {parameters}
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions and rows. Texts in the place
+            of numbers are categories, ordered if they are ranges; categories stay categories, in
+            the order of `mapping`.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [15, 40, 99]})
+        >>> df.sdc.recode(["age"], bins=[0, 18, 65, 120])["age"].tolist()
+        ['[0, 18)', '[18, 65)', '[65, 120]']
+        >>> df.sdc.recode(["age"], top=80)["age"].tolist()
+        [15, 40, 80]
+        """
+        return self.mask(spec)
+
+    @_builds(Suppress)
+    def suppress(self, spec: Suppress) -> Frame:
+        """Suppress cells of key columns until every combination of their values has k records.
+
+        Rare records are made equal by missing cells, as few as a heuristic finds, together with
+        some records of frequent combinations where rare ones are too few.
+
+        Parameters
+        ----------
+        {parameters}
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions and rows. Integers become
+            nullable ones; categories that no record has any more are left out.
+
+        Notes
+        -----
+        For a Dask frame, one pass counts combinations of values, and another finds the first
+        records of frequent ones, if some are needed. Up to 2 million different combinations are
+        held.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffffmm"), "job": list("aaaaab")})
+        >>> masked = df.sdc.suppress(["sex", "job"], k=2)
+        >>> masked.sdc.anonymity(["sex", "job"]).k_min
+        2
+        """
+        return self.mask(spec)
+
+    @_builds(Pram)
+    def pram(self, spec: Pram, *, random_state: int | None = None) -> Frame:
+        """Replace values of categories by others at random: post-randomization.
+
+        Parameters
+        ----------
+        {parameters}
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the draw can be repeated.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions, rows and dtypes. Missing
+            cells stay.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"job": ["a"] * 600 + ["b"] * 400})
+        >>> masked = df.sdc.pram(["job"], keep=0.7, random_state=1)
+        >>> 350 < int((masked["job"] == "b").sum()) < 450
+        True
+        """
+        return self.mask(spec, random_state=random_state)
+
+    @_builds(Noise)
+    def add_noise(self, spec: Noise, *, random_state: int | None = None) -> Frame:
+        """Add normally distributed noise to numbers.
+
+        Parameters
+        ----------
+        {parameters}
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the noise can be taken away.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input. Integer columns become float64 unless they are `whole`;
+            missing cells stay.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60]})
+        >>> df.sdc.add_noise(["age"], sd=0.1, whole=True, random_state=1)["age"].dtype
+        dtype('int64')
         """
         return self.mask(spec, random_state=random_state)
 
@@ -797,7 +916,8 @@ class SdcAccessor:
     ) -> tuple[Hashable, ...]:
         """Return the columns of a comparison; those that were masked, if that is known."""
         if columns is None and knows is not None:
-            columns = [name for spec in spec_list(knows) for name in spec.masked]
+            masking = spec_list(knows)
+            columns = list(dict.fromkeys(name for spec in masking for name in spec.masked))
         return arguments.compared_columns(self._frame, masked, columns)
 
     def linkage(

@@ -85,6 +85,21 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def plain_value(value: Any, name: str) -> Any:
+    """Return a value of a column as Python, JSON and TOML have it: a text or a number."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    raise SdcTypeError(
+        f"{name} must hold texts or finite numbers, received {type(value).__name__}: convert them."
+    )
+
+
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
     """Return `value` if it is one of the valid ones."""
     valid = list(valid)
@@ -313,13 +328,18 @@ def strata_columns(by: Any, masked: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 def check_strata_columns(meta: pd.DataFrame, by: Sequence[Hashable]) -> None:
     """Raise an error unless a frame has columns of `by`, and these have values that compare."""
-    existing(meta, by, "by")
-    for name in by:
-        dtype = meta[name].dtype
+    check_comparable(meta, by, "by")
+
+
+def check_comparable(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None:
+    """Raise an error unless a frame has columns, and these have values that compare."""
+    existing(meta, columns, name)
+    for column in columns:
+        dtype = meta[column].dtype
         if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
             raise SdcTypeError(
-                f"column {name!r} of `by` has dtype {dtype}, whose values cannot be compared: name "
-                "columns of texts, numbers, dates or categories."
+                f"column {column!r} of `{name}` has dtype {dtype}, whose values cannot be "
+                "compared: name columns of texts, numbers, dates or categories."
             )
 
 

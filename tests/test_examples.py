@@ -54,6 +54,7 @@ def test_readme(
     [
         ("docs/methods.md", 4, "GroupAnonymity of 10,000 records in 2 groups"),
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
+        ("docs/categories.md", 1, "Anonymity"),
         ("docs/measures.md", 5, "swapped, p = 5"),
         ("docs/series.md", 2, "72000 ['firm', 'month', 'sales']"),
         ("docs/report.md", 1, "for_users.html"),

@@ -139,3 +139,47 @@ def same_array(values: NDArray[np.float64], dtype: Any) -> pd.api.extensions.Ext
     if missing.any():
         array[missing] = pd.NA
     return array
+
+
+def with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFrame:
+    """Return a frame with new arrays in some columns; all else is as it was."""
+    new = part.copy(deep=False)
+    new.attrs = {}  # may hold anything, and would be written into files
+    for column, values in arrays.items():
+        # A Series says its dtype: texts in a column of objects stay objects.
+        dtype = values.dtype if isinstance(values, pd.Series) else None
+        array = values.array if isinstance(values, pd.Series) else values
+        new[column] = pd.Series(array, index=part.index, dtype=dtype, copy=False)
+    return new
+
+
+def nullable_dtype(dtype: Any) -> Any:
+    """Return the dtype of a column some of whose cells become missing."""
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        return pd.Series([], dtype=dtype).convert_dtypes().dtype
+    return dtype
+
+
+def without_cells(values: pd.Series, gone: NDArray[np.bool_]) -> pd.Series:
+    """Return values of which some are missing: nothing is left under these."""
+    dtype = nullable_dtype(values.dtype)
+    kept = np.where(gone, -1, np.arange(len(values)))
+    return pd.Series(values.astype(dtype).array.take(kept, allow_fill=True), dtype=dtype)
+
+
+def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:
+    """Return values by their codes, -1 for a missing cell, as a column of a dtype."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        coded = pa.types.is_dictionary(arrow)
+        found = pa.array(values, arrow.value_type if coded else arrow)
+        if coded:
+            indices = pa.array(codes, arrow.index_type, mask=codes < 0)
+            made = pa.DictionaryArray.from_arrays(indices, found, ordered=arrow.ordered)
+        else:
+            made = found.take(pa.array(codes, mask=codes < 0))
+        return pd.Series(pd.arrays.ArrowExtensionArray(made))
+    plain = pd.Series(list(values), dtype=dtype).array
+    return pd.Series(plain.take(codes, allow_fill=True), dtype=dtype)

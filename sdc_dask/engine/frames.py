@@ -21,6 +21,7 @@ import dask.dataframe as dd
 import pandas as pd
 from dask.dataframe.dask_expr import new_collection
 from dask.dataframe.dask_expr._expr import Expr
+from dask.dataframe.utils import UNKNOWN_CATEGORIES
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from distributed import default_client
@@ -43,6 +44,11 @@ def is_dask(frame: Frame) -> bool:
 def meta_of(frame: Frame) -> pd.DataFrame:
     """Return an empty pandas frame with the columns, dtypes and index of a frame."""
     return frame._meta if is_dask(frame) else frame.iloc[:0]
+
+
+def has_unknown_categories(dtype: pd.CategoricalDtype) -> bool:
+    """Whether the categories of a Dask column are known to its partitions alone."""
+    return UNKNOWN_CATEGORIES in dtype.categories
 
 
 def on_cluster() -> bool:

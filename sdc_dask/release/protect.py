@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Calls, Frame, Task, frame_of
+from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
-from sdc_dask.masking.run import Planned, plan, spool
+from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
 from sdc_dask.release.delta import check_columns, check_delta, write_log
@@ -42,6 +43,7 @@ from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
+from sdc_dask.release.promises import allowed_values
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary
@@ -82,9 +84,9 @@ def protect(
     on threads. Files are written into a hidden directory beside the target, read again, and
     compared: untouched columns must be as they were, every row must be there, and each spec must
     have kept its promise: every class of equal records has at least k, or every column has the
-    values that it had. A manifest is put beside them, by which :func:`verify` looks at the release
-    again. Only then the directory gets the name of the target. If anything fails, there is no
-    target.
+    values that it had, or those alone that the masking makes. A manifest is put beside them, by
+    which :func:`verify` looks at the release again. Only then the directory gets the name of the
+    target. If anything fails, there is no target.
 
     Parameters
     ----------
@@ -99,8 +101,10 @@ def protect(
         release is there when its manifest is.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
-        :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
-        columns of its own.
+        :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
+        :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
+        own, except that the last four go first, in their order, and all behind one of them see
+        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
@@ -248,8 +252,15 @@ class _Run:
         with self._stage("plan", "Scanning the data and planning"):
             planned = plan(frame, self.specs, random_state)
         steps = [step for each in planned for step in each.steps]
-        sums = {str(name): sums for step in steps for name, sums in step.sums.items()}
-        layout = replace_fields(self.layout, summed=tuple(sums))
+        changed = {name for change in changes_of(planned) for name in change.columns}
+        sums = {
+            str(name): sums
+            for step in steps
+            for name, sums in step.sums.items()
+            if name not in changed  # of the source
+        }
+        allowed = {str(name): rule for name, rule in allowed_values(planned).items()}
+        layout = replace_fields(self.layout, summed=tuple(sums), allowed=allowed)
         waiting = ["keys", "rows", *map(str, range(len(steps)))]
         with output(self.target, replace, self.work) as out:
             with _spools(self.work, waiting) as (keys, rows, *folders):
@@ -258,7 +269,7 @@ class _Run:
                     _spools(self.work, ["originals"]) as (originals,),
                 ):
                     trips = spool(frame, planned, folders, originals)
-                    masked = compute(_masked(trips), self.show)
+                    masked = compute(_masked(planned, trips), self.show)
                 measured: tuple[Result, ...] = ()
                 if self.measure:
                     with self._stage("measure", "Measuring loss and risk"):
@@ -322,16 +333,20 @@ class _Run:
         directories: Directories,
     ) -> Summary:
         layout = self.layout
-        sizes = iter(written.sizes)
+        sizes, matching = iter(written.sizes), iter(written.matches)
         sets = []
         for each in planned:
-            spec, steps = each.spec, each.steps
+            spec, parts = each.spec, each.parts
             if spec.promise is None:
-                sets.append(MaskedSet.of(spec, spec.masked, steps[0], None))
+                found = next(matching) if spec.matches is not None else None
+                looked_at = all(str(name) in written.others for name in spec.masked)
+                sets.append(
+                    MaskedSet.of(spec, spec.masked, parts[0], None, found, looked_at=looked_at)
+                )
                 continue
-            # One step for each set of columns, which have a k each.
-            for columns, step in zip(spec.column_sets, steps, strict=True):
-                sets.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
+            # One part for each set of columns, which have a k each.
+            for columns, part in zip(spec.column_sets, parts, strict=True):
+                sets.append(MaskedSet.of(spec, columns, part, of_sizes(next(sizes), spec.promise)))
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -409,16 +424,22 @@ def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
         shutil.rmtree(folder)
 
 
-def _masked(trips: Sequence[Trip]) -> Task:
+def _masked(planned: Sequence[Planned], trips: Sequence[Trip]) -> Task:
     """Return the task that masks all columns, and says where their values wait."""
     call = Calls(lazy=True)
+    changes = call.share(changes_of(planned))
     steps = call.share([trip.step for trip in trips])
     checksums = [call(list, trip.checksums) for trip in trips]
-    return call(_together, steps, [trip.back for trip in trips], checksums)
+    return call(_together, changes, steps, [trip.back for trip in trips], checksums)
 
 
-def _together(steps: list[Step], spools: list[Spool], checksums: list[list[np.uint64]]) -> Masked:
-    return Masked(tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
+def _together(
+    changes: list[Change],
+    steps: list[Step],
+    spools: list[Spool],
+    checksums: list[list[np.uint64]],
+) -> Masked:
+    return Masked(tuple(changes), tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
 
 
 def _verify(source: Source, written: Files, summary: Summary) -> None:
@@ -435,6 +456,20 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
                 f"the files have a class of {reached.k_min} equal records in the columns "
                 f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
             )
+    for each in summary.masked:
+        found, k = each.matches, each.spec.matches
+        if found is not None and found.smallest < (k or 0):
+            raise SdcRuntimeError(
+                f"the files have a record that {found.smallest} records match in the columns "
+                f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
+            )
+    strange = {name: count for name, count in written.others.items() if count}
+    if strange:
+        listed = ", ".join(f"{name!r} ({count})" for name, count in strange.items())
+        raise SdcRuntimeError(
+            f"the files have values that masked columns must not have: {listed}. Nothing is "
+            "released."
+        )
     changed = int((moved[:, 0] != moved[:, 1]).any(axis=1).sum())
     if changed:
         raise SdcRuntimeError(
