@@ -374,6 +374,21 @@ def test_help_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--folder" in capsys.readouterr().out
 
 
+def test_reports_are_of_the_run(
+    survey: Path, tmp_path: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = ["--report", str(tmp_path / "in.html"), "--external-report", str(tmp_path / "out.html")]
+    assert protect(survey, tmp_path / "t", "-k", "5", *pages, "--confidential", "tax,rent") == 0
+    ((_, options),) = asked
+    assert options["report"] == tmp_path / "in.html"
+    assert options["external_report"] == tmp_path / "out.html"
+    assert options["confidential"] == ["tax", "rent"]
+    inside = survey / "page.html"
+    assert protect(survey, tmp_path / "t", "-k", "5", "--report", str(inside)) == 1
+    assert "lies in the source or the target" in capsys.readouterr().err
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(("option", "words"), [("--help", "Commands:"), ("--version", "sdc-dask ")])
 def test_help_and_version_do_not_wait_for_imports(option: str, words: str) -> None:
     code = "import sdc_dask_start, sys; code = sdc_dask_start.start()\n"
