@@ -128,7 +128,8 @@ def test_options_are_the_fields_of_a_spec(
     assert cli.main(["protect", "in", "out", *options.split(), "--drop", "p,q", "--drop", "r"]) == 0
     ((job, run),) = asked
     assert job == Job(Path("in"), Path("out"), spec, ["p", "q", "r"])
-    assert run == {"replace": False, "progress": None, "storage_options": None}
+    pages = dict.fromkeys(("report", "external_report", "confidential"))
+    assert run == {"replace": False, "progress": None, "storage_options": None, **pages}
     assert capsys.readouterr() == ("done\n", "")
 
 
