@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -131,6 +132,19 @@ class Spec(ABC):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """Show the options in a notebook: those that were left out, too, in grey."""
+        rows = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            usual = value == (() if each.name == "by" else each.default)
+            style = "text-align:left" + (";color:#6a727a" if usual else "")
+            cells = (_code(value, each.name), each.metadata["help"])
+            shown = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
+            rows.append(f'<tr><th scope="row" style="{style}">{each.name}</th>{shown}</tr>')
+        name = f"{type(self).__name__}: {escape(self.describe())}"
+        return f"<table><caption>{name}</caption><tbody>{''.join(rows)}</tbody></table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as a dict of plain Python objects, ready for JSON or TOML.
