@@ -14,7 +14,6 @@ import pandas as pd
 from sdc_dask.errors import SdcImportError, SdcValueError
 
 BEFORE, AFTER = "#3f6a96", "#7a2e00"
-_MOST_LABELS = 12  # points of a map that are named, beyond those of the frontier
 
 
 def pyplot() -> Any:
@@ -52,26 +51,23 @@ def risk_utility(table: pd.DataFrame, ax: Any = None) -> Any:
             "a map of risk and loss needs a table of compare or suggest, received other columns."
         )
     risk, loss = table["risk"], table["loss"]
-    ax = axes(ax, (8.0, 5.2))
-    points = sorted(zip(loss, risk, map(str, table.index), strict=True))
+    ax = axes(ax, (9.0, 5.0))
+    points = list(zip(loss, risk, strict=True))
     best, least = [], float("inf")
-    for point in points:
-        if point[1] < least:
-            least = point[1]
-            best.append(point)
+    for x, y in sorted(points):
+        if y < least:
+            least = y
+            best.append((x, y))
     others = [point for point in points if point not in best]
-    ax.plot(*zip(*[(x, y) for x, y, _ in best], strict=True), "o-", color=AFTER, label="frontier")
+    ax.plot(*zip(*best, strict=True), "o-", color=AFTER, label="frontier")
     if others:
-        where = zip(*[(x, y) for x, y, _ in others], strict=True)
-        ax.plot(*where, "o", color="#8a929a", label="dominated")
-    named = best + (others if len(others) <= _MOST_LABELS else [])
-    for x, y, name in named:
-        ax.annotate(
-            name, (x, y), xytext=(5, 4), textcoords="offset points", fontsize="x-small", wrap=True
-        )
+        ax.plot(*zip(*others, strict=True), "o", color="#8a929a", label="dominated")
+    for number, point in enumerate(points, 1):
+        ax.annotate(str(number), point, xytext=(5, 4), textcoords="offset points", fontsize="small")
+    key = "\n".join(f"{number}  {name}" for number, name in enumerate(table.index, 1))
+    ax.text(1.02, 1.0, key, transform=ax.transAxes, va="top", fontsize="small")
     ax.set_xlabel("loss: 0.5 il_scaled + 0.5 SSE / SST, percent")
     ax.set_ylabel("risk: 0.5 linked + 0.5 interval, percent")
-    ax.margins(x=0.25, y=0.1)
     ax.legend()
     return ax
 

@@ -20,7 +20,7 @@ from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.spec import Spec
 from sdc_dask.results import Result
-from sdc_dask.risk.attacks.fitting import check_fitting
+from sdc_dask.risk.attacks.fitting import check_fitting, fitting_attacks
 from sdc_dask.sampling import draw_rows
 
 RECORDS = 5_000  # of the sample
@@ -176,7 +176,7 @@ def _by_note(trials: Sequence[Trial]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in trials:
         for remark in each.note.split("; "):
-            if remark and remark != "all records were tried":
+            if remark and not remark.endswith(" tried"):
                 found.setdefault(remark, []).append(each.name)
     return found
 
@@ -300,7 +300,7 @@ def _is_modelled(spec: Spec, names: tuple[Hashable, ...]) -> bool:
         check_fitting([spec], [names])
     except SdcError:
         return False
-    return True
+    return bool(fitting_attacks([spec], [names]))
 
 
 def _trial(name: str, spec: Spec, row: pd.Series, *, modelled: bool) -> Trial:

@@ -87,7 +87,7 @@ def test_links_of_documents_exist() -> None:
     [
         ("first_session", [], "Protected 2,000 rows"),
         ("cluster_job", ["--workers", "1"], "Protected 2,000 rows"),
-        ("choose_a_masking", [], "The lowest score: "),
+        ("choose_a_masking", [], "The least loss with a risk of at most 50 percent: "),
     ],
 )
 def test_examples(

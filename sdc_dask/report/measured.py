@@ -73,11 +73,6 @@ class Attack:
     before: Linkage | None
     after: Linkage
 
-    @property
-    def remarks(self) -> list[str]:
-        """What limits the figures, except how many records were tried, which is in the table."""
-        return [each for each in self.after.remarks if "records were tried" not in each]
-
 
 @dataclass(frozen=True)
 class Risk:

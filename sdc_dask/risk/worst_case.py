@@ -70,9 +70,9 @@ class Attacks(Result):
             "  certain: records with a single candidate, where the intruder knows that he is right",
         ]
         lines += [
-            f"  {attack}: {link.note}"
+            f"  {attack}: {'; '.join(link.limits)}"
             for attack, link in zip(self.attacks, self.links, strict=True)
-            if link.note
+            if link.limits
         ]
         return "\n".join(lines)
 
