@@ -25,7 +25,7 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.report.shapes import histogram_of
-from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
@@ -1255,8 +1255,9 @@ class SdcAccessor:
         -------
         Anonymity
             ``k_min`` (the smallest class), ``k_mean`` (k', records over distinct records),
-            ``classes``, ``rows``, ``below_k``. With `confidential`, also ``diversity``: for each
-            such column ``l_min`` (l-diversity: the fewest different values in a class),
+            ``classes``, ``rows``, ``below_k`` and ``records_below_k``, the classes that are smaller
+            than k and the records in them; :meth:`class_size` says which these are. With
+            `confidential`, also ``diversity``: for each such column ``l_min`` (l-diversity: the fewest different values in a class),
             ``l_mean``, ``homogeneous`` (classes that share one value), ``entropy_l`` and ``t``
             (t-closeness: the largest distance of a class from the whole frame). See
             :func:`sdc_dask.risk.diversity.diversity` for the definitions.
@@ -1273,6 +1274,7 @@ class SdcAccessor:
           k_mean     2                     k', records over distinct records
           k          2                     the k that was asked for
           below_k    1                     classes with fewer records: 0 is safe
+          records_below_k 1                records in them: 0 is safe
 
         Everybody of 30 years has the same illness:
 
@@ -1295,6 +1297,37 @@ class SdcAccessor:
             secret = arguments.name_list(confidential, "confidential")
             return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k)
+
+    @staged("Counting equal records")
+    def class_size(self, columns: Sequence[Hashable]) -> Any:
+        """Return for each record how many are equal to it in some columns, itself included.
+
+        Parameters
+        ----------
+        columns : list
+            Columns of any kind that an intruder may know.
+
+        Returns
+        -------
+        Series
+            Of the index of the frame; lazy for a Dask frame. Records below k are
+            ``df[df.sdc.class_size(columns) < k]``.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 31, 64, 64, 64, 60]})
+        >>> df.sdc.class_size(["age"]).tolist()
+        [2, 2, 3, 3, 3, 1]
+        """
+        meta = arguments.unique_columns(self._frame)
+        names = arguments.name_list(columns, "columns")
+        if not names:
+            raise SdcValueError(
+                "columns is empty: name the columns whose equal records are counted."
+            )
+        arguments.existing(meta, names, "columns")
+        return class_size(self._frame, names)
 
     @staged("Linking files without common columns")
     def linkage_without_common(

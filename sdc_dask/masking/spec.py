@@ -64,6 +64,7 @@ class Spec(ABC):
     keeps_dtypes: ClassVar[bool] = False
     columns: Any
     by: Any
+    missing_values: Any = ()  # a field of those that know missing cells
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}
 
@@ -127,7 +128,7 @@ class Spec(ABC):
         shown = []
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            if value != (() if each.name == "by" else each.default):
+            if not _is_usual(value, each.default):
                 if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
@@ -138,7 +139,7 @@ class Spec(ABC):
         rows = []
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            usual = value == (() if each.name == "by" else each.default)
+            usual = _is_usual(value, each.default)
             style = "text-align:left" + (";color:#6a727a" if usual else "")
             cells = (_code(value, each.name), each.metadata["help"])
             shown = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
@@ -258,6 +259,11 @@ def nearest(name: Any, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) or value is None else type(value).__name__
+
+
+def _is_usual(value: Any, default: Any) -> bool:
+    """Whether an option is as if it were left out: lists are empty then."""
+    return value == default or (default is None and value == ())
 
 
 def _code(value: Any, name: str) -> str:

@@ -219,6 +219,9 @@ def protect(
             (work / "wide").mkdir(mode=0o700)
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
+        opened = opened.without_codes(
+            {str(name): spec.missing_values for spec in listed for name in spec.masked}
+        )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
         levels = path_columns(
