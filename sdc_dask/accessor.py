@@ -1255,12 +1255,12 @@ class SdcAccessor:
         -------
         Anonymity
             ``k_min`` (the smallest class), ``k_mean`` (k', records over distinct records),
-            ``classes``, ``rows``, ``below_k`` and ``records_below_k``, the classes that are smaller
+            ``classes``, ``rows``, ``below_k`` and ``rows_below``, the classes that are smaller
             than k and the records in them; :meth:`class_size` says which these are. With
-            `confidential`, also ``diversity``: for each such column ``l_min`` (l-diversity: the fewest different values in a class),
-            ``l_mean``, ``homogeneous`` (classes that share one value), ``entropy_l`` and ``t``
-            (t-closeness: the largest distance of a class from the whole frame). See
-            :func:`sdc_dask.risk.diversity.diversity` for the definitions.
+            `confidential`, also ``diversity``: for each such column ``l_min`` (l-diversity: the
+            fewest different values in a class), ``l_mean``, ``homogeneous`` (classes that share one
+            value), ``entropy_l`` and ``t`` (t-closeness: the largest distance of a class from the
+            whole frame). See :func:`sdc_dask.risk.diversity.diversity` for the definitions.
 
         Examples
         --------
@@ -1274,7 +1274,7 @@ class SdcAccessor:
           k_mean     2                     k', records over distinct records
           k          2                     the k that was asked for
           below_k    1                     classes with fewer records: 0 is safe
-          records_below_k 1                records in them: 0 is safe
+          rows_below 1                     records in them: 0 is safe
 
         Everybody of 30 years has the same illness:
 

@@ -199,11 +199,11 @@ def test_columns_are_anything_that_lists_names(frame: pd.DataFrame) -> None:
 # Classes
 
 
-def test_records_below_k(frame: pd.DataFrame) -> None:
+def test_rows_below(frame: pd.DataFrame) -> None:
     sizes = frame.groupby("age")["age"].transform("size")
     found = frame.sdc.anonymity(["age"], k=4)
-    assert found.records_below_k == (sizes < 4).sum() > found.below_k > 0
-    assert frame.sdc.anonymity(["age"]).records_below_k is None
+    assert found.rows_below == (sizes < 4).sum() > found.below_k > 0
+    assert frame.sdc.anonymity(["age"]).rows_below is None
     pd.testing.assert_series_equal(frame.sdc.class_size(["age"]), sizes, check_names=False)
 
 

@@ -54,7 +54,8 @@ def test_readme(
     [
         ("docs/methods.md", 4, "GroupAnonymity of 10,000 records in 2 groups"),
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
-        ("docs/measures.md", 3, "swapped, p = 5"),
+        ("docs/measures.md", 4, "swapped, p = 5"),
+        ("docs/advice.md", 1, ""),
         ("docs/series.md", 2, "72000 ['firm', 'month', 'sales']"),
         ("docs/report.md", 1, "for_users.html"),
     ],

@@ -43,7 +43,7 @@ class Anonymity(Result):
     k_mean: float = field(metadata={"note": "k', records over distinct records"})
     k: int | None = field(metadata={"note": "the k that was asked for"})
     below_k: int | None = field(metadata={"note": "classes with fewer records: 0 is safe"})
-    records_below_k: int | None = field(metadata={"note": "records in them: 0 is safe"})
+    rows_below: int | None = field(metadata={"note": "records in them: 0 is safe"})
 
 
 def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anonymity:
