@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +52,7 @@ from sdc_dask.report.measured import Measured, Role
 from sdc_dask.report.of_release import ReleaseReport
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes
+from sdc_dask.stages import shown
 from sdc_dask.utility.sse import of_sums
 
 ORDERS = ("random", "source")
@@ -162,7 +162,8 @@ def protect(
     random_state : int, optional
         Of maskings that draw; by default it is drawn afresh, and nobody can repeat the draw.
     progress : bool, optional
-        Show stages and a bar; by default on a terminal.
+        Show stages and a bar; by default on a terminal and in a notebook, or as
+        ``sdc-dask.progress`` of Dask's configuration says.
 
     Warns
     -----
@@ -193,7 +194,7 @@ def protect(
     arguments.flag(measure, "measure")
     arguments.flag(delta, "delta")
     arguments.one_of(order, "order", ORDERS)
-    show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
+    show = shown() if progress is None else arguments.flag(progress, "progress")
     if long is not None and not isinstance(long, Long):
         raise SdcTypeError(
             f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
