@@ -248,6 +248,9 @@ def test_no_value_is_shown(
     assert UNIQUE not in page and "common" not in page and "person 1" not in page
     for digits in ("9876", f"{EXTREME:.3g}", f"{EXTREME:.4g}"):
         assert digits not in plain
+    if edition == "external":  # nor can what is left out be told from a figure of all columns
+        assert _Page(page).rows("wealth")[1][1:] == ["–"] * 4  # noqa: RUF001
+        assert "% was lost on average" in page
     # A single value is nearly all of the mean and of the deviation.
     wealth = original["wealth"]
     for value in (wealth.mean(), wealth.std(ddof=0), wealth.sum()):
@@ -279,6 +282,9 @@ def test_an_external_edition_says_nothing_of_risk(
     assert page.rows("x")[0] == ["x", "microaggregation by mdav, k = 4"]
     assert page.rows("secret") == [["secret", "as collected"]]
     assert page.rows("id") == []  # what was dropped is nobody's business
+    lost = [float(page.rows(name)[1][4].split()[0]) for name in XY]
+    (mean,) = re.findall(r"([0-9.]+) % was lost on average", text)
+    assert float(mean) == pytest.approx(sum(lost) / 2, abs=0.01)
     assert len(page.rows("x")[1]) == 5
 
 
