@@ -3,7 +3,7 @@
 Importing this package registers the accessor ``.sdc`` on pandas and Dask DataFrames.
 """
 
-from sdc_dask import aggregation, datasets, grouping, series
+from sdc_dask import aggregation, datasets, grouping, plots, series
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.errors import SdcError
@@ -43,6 +43,7 @@ __all__ = [
     "aggregation",
     "datasets",
     "grouping",
+    "plots",
     "protect",
     "report",
     "series",

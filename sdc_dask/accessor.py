@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from sdc_dask import arguments
+from sdc_dask import arguments, plots
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.columns import check_numeric, is_measured, is_numeric
@@ -35,7 +35,8 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import Suppress
-from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.report.shapes import histogram_of
+from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
@@ -53,6 +54,8 @@ from sdc_dask.risk.suda import Suda, suda, suda_by_record
 from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.sampling import Sampling
+from sdc_dask.stages import staged
+from sdc_dask.suggestion import RECORDS, Suggestion, suggest
 from sdc_dask.utility.associations import BINS, Associations, associations
 from sdc_dask.utility.bound import SSEBound, sse_bound
 from sdc_dask.utility.frequencies import Frequencies, frequencies
@@ -111,6 +114,7 @@ class SdcAccessor:
         methods = ", ".join(sorted(name for name in vars(SdcAccessor) if name[0] != "_"))
         return f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: {methods}>"
 
+    @staged("Planning blocks")
     def blocks(
         self,
         columns: Sequence[Hashable],
@@ -176,6 +180,7 @@ class SdcAccessor:
         )
         return blocks_of(self._frame, spec)
 
+    @staged("Planning and masking")
     def mask(
         self,
         spec: Spec | Sequence[Spec],
@@ -551,6 +556,7 @@ class SdcAccessor:
         """
         return self.mask(spec, random_state=random_state)
 
+    @staged("Counting equal records")
     def group_anonymity(
         self, groups: Sequence[Sequence[Hashable]], k: int | None = None
     ) -> GroupAnonymity:
@@ -581,6 +587,7 @@ class SdcAccessor:
         """
         return group_anonymity(self._frame, groups, k)
 
+    @staged("Measuring SSE")
     def sse(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> SSE:
         """Measure the squared distance between these records and their masked versions.
 
@@ -613,6 +620,7 @@ class SdcAccessor:
         """
         return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
 
+    @staged("Looking for the least SSE")
     def sse_bound(
         self,
         columns: Sequence[Hashable],
@@ -671,6 +679,7 @@ class SdcAccessor:
         k = arguments.whole_number(k, "k", 2)
         return sse_bound(self._frame, names, k, Sampling.of(sample, random_state))
 
+    @staged("Measuring loss of series")
     def series_loss(
         self, masked: Frame, series: Sequence[Hashable] | Mapping[str, Sequence[Hashable]]
     ) -> SeriesLoss:
@@ -719,6 +728,7 @@ class SdcAccessor:
         checked = arguments.compared_series(self._frame, masked, series)
         return series_loss(self._frame, masked, checked)
 
+    @staged("Measuring risk of series")
     def series_risk(
         self,
         masked: Frame,
@@ -782,6 +792,7 @@ class SdcAccessor:
             self._frame, masked, checked, times=times, sample=sample, random_state=random_state
         )
 
+    @staged("Measuring loss and risk of series")
     def series_score(
         self,
         masked: Frame,
@@ -818,6 +829,7 @@ class SdcAccessor:
             self._frame, masked, checked, times=times, sample=sample, random_state=random_state
         )
 
+    @staged("Measuring information loss")
     def information_loss(
         self,
         masked: Frame,
@@ -860,6 +872,7 @@ class SdcAccessor:
         names = arguments.compared_columns(self._frame, masked, columns)
         return information_loss(self._frame, masked, names, regression=regression)
 
+    @staged("Trying every attack")
     def attack(
         self,
         masked: Frame,
@@ -920,6 +933,7 @@ class SdcAccessor:
             columns = list(dict.fromkeys(name for spec in masking for name in spec.masked))
         return arguments.compared_columns(self._frame, masked, columns)
 
+    @staged("Linking records")
     def linkage(
         self,
         masked: Frame,
@@ -1013,6 +1027,7 @@ class SdcAccessor:
             **options,
         )
 
+    @staged("Measuring disclosure risk")
     def disclosure_risk(
         self,
         masked: Frame,
@@ -1073,6 +1088,7 @@ class SdcAccessor:
             knows=knows,
         )
 
+    @staged("Measuring loss and risk")
     def score(
         self,
         masked: Frame,
@@ -1125,6 +1141,7 @@ class SdcAccessor:
             knows=knows,
         )
 
+    @staged("Comparing maskings")
     def compare(
         self,
         masked: Mapping[Any, Frame],
@@ -1157,7 +1174,8 @@ class SdcAccessor:
         pandas DataFrame
             A row for each: the smallest class and k' (higher is safer), SSE in percent, il, dld,
             pld, interval, dr, score (lower is better), the strongest attack and what it linked,
-            the score by that attack, and a note of what limits the figures. The
+            the score by that attack, risk and loss as :meth:`suggest` weighs them, and a note of
+            what limits the figures. :func:`sdc_dask.plots.risk_utility` draws a map of it. The
             ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
 
             For columns of every kind: the smallest class and k', the ``loss`` and the percentage
@@ -1343,6 +1361,110 @@ class SdcAccessor:
         bins = arguments.whole_number(bins, "bins", 2)
         return associations(self._frame, masked, names, bins)
 
+    @staged("Trying maskings")
+    def suggest(
+        self,
+        columns: Sequence[Hashable],
+        specs: Sequence[Spec] | Mapping[Any, Spec] | None = None,
+        *,
+        by: Hashable | Sequence[Hashable] | None = None,
+        records: int = RECORDS,
+        tolerance: float = 0.1,
+        unit: str = "value",
+        random_state: int | None = None,
+    ) -> Suggestion:
+        """Try maskings on a sample of records, and see which of them are worth a look.
+
+        No figure alone says which masking is best: more protection costs more. What can be said is
+        which maskings are *dominated*, since another one has neither more risk nor more loss. Those
+        that are left, the frontier, are to be chosen from.
+
+        Parameters
+        ----------
+        columns : list
+            Numeric columns to mask, all of which the intruder knows.
+        specs : list of specs, or dict of specs by name, optional
+            That mask all of `columns`. By default a grid: groups of 3 to 50 records by MDAV, and of
+            each column alone; values swapped by 2 to 20 percent of the ranks, in two ways.
+        by : name or list of names, optional
+            Strata of the grid.
+        records : int, default 5,000
+            To draw at random. They are masked by themselves, in memory.
+        tolerance, unit
+            As in :meth:`disclosure_risk`.
+        random_state : int, optional
+            Of the sample, and of maskings that draw.
+
+        Returns
+        -------
+        Suggestion
+            Prints as a table. ``trials`` and ``frontier``; ``choose(max_risk=20)`` gives the spec
+            of the least loss up to a risk, ``choose(max_loss=5)`` that of the least risk;
+            ``to_frame()``, and ``plot()``, a map of risk and loss.
+
+        Notes
+        -----
+        *Risk* is half of what the strongest attack links, among all that fit the masking, and half
+        of the interval disclosure, as ``dr_max`` of :meth:`disclosure_risk`. *Loss* is half of
+        ``il_scaled`` of :meth:`information_loss`, which says how far statistics moved and has no
+        noise of small divisors, unlike IL, and half of SSE / SST, up to 100 percent, which says how
+        far records moved: a swap may leave all statistics of columns as they are, and no record.
+
+        The fewer records, the farther apart they are: groups of k in a sample lose more than in all
+        records. Measure what you choose on all of them. Two passes over the data draw the sample.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(300, 2, seed=1).compute()
+        >>> plan = [sdc_dask.Microaggregation(["x0", "x1"], k=k) for k in (3, 10)]
+        >>> found = df.sdc.suggest(["x0", "x1"], [*plan, sdc_dask.RankSwap(["x0", "x1"], p=10)])
+        >>> len(found.trials), found.choose(max_loss=100) in [each.spec for each in found.frontier]
+        (3, True)
+        """
+        return suggest(
+            self._frame,
+            columns,
+            specs,
+            by=by,
+            records=records,
+            tolerance=tolerance,
+            unit=unit,
+            random_state=random_state,
+        )
+
+    @staged("Measuring distributions")
+    def plot(self, masked: Frame, column: Hashable, *, k: int = 5, ax: Any = None) -> Any:
+        """Draw the distribution of a column before and after masking. Needs matplotlib.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind.
+        column : name
+            A numeric column of both frames.
+        k : int, default 5
+            Bins hold as many records, before and after, and the outermost ones are open: the
+            picture shows nobody.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        arguments.compared_columns(self._frame, masked, [column])
+        k = arguments.whole_number(k, "k", 3)
+        plots.pyplot()  # before any data is read
+        bins = histogram_of(self._frame, masked, column, k)
+        if bins is None:
+            raise SdcValueError(
+                f"column {column!r} has too few records for a picture, or too many with one value."
+            )
+        return plots.before_after(
+            bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
+        )
+
+    @staged("Measuring interval disclosure")
     def interval_disclosure(
         self,
         masked: Frame,
@@ -1392,6 +1514,7 @@ class SdcAccessor:
         width = arguments.number(width, "width", 0.0)
         return width_disclosure(self._frame, masked, names, width)
 
+    @staged("Counting equal records")
     def anonymity(
         self,
         columns: Sequence[Hashable],
@@ -1416,11 +1539,12 @@ class SdcAccessor:
         -------
         Anonymity
             ``k_min`` (the smallest class), ``k_mean`` (k', records over distinct records),
-            ``classes``, ``rows``, ``below_k``. With `confidential`, also ``diversity``: for each
-            such column ``l_min`` (l-diversity: the fewest different values in a class),
-            ``l_mean``, ``homogeneous`` (classes that share one value), ``entropy_l`` and ``t``
-            (t-closeness: the largest distance of a class from the whole frame). See
-            :func:`sdc_dask.risk.diversity.diversity` for the definitions.
+            ``classes``, ``rows``, ``below_k`` and ``rows_below``, the classes that are smaller
+            than k and the records in them; :meth:`class_size` says which these are. With
+            `confidential`, also ``diversity``: for each such column ``l_min`` (l-diversity: the
+            fewest different values in a class), ``l_mean``, ``homogeneous`` (classes that share one
+            value), ``entropy_l`` and ``t`` (t-closeness: the largest distance of a class from the
+            whole frame). See :func:`sdc_dask.risk.diversity.diversity` for the definitions.
 
         Examples
         --------
@@ -1434,6 +1558,7 @@ class SdcAccessor:
           k_mean     2                     k', records over distinct records
           k          2                     the k that was asked for
           below_k    1                     classes with fewer records: 0 is safe
+          rows_below 1                     records in them: 0 is safe
 
         Everybody of 30 years has the same illness:
 
@@ -1699,6 +1824,38 @@ class SdcAccessor:
         """
         return rare_combinations(self._frame, keys, k, size=size)
 
+    @staged("Counting equal records")
+    def class_size(self, columns: Sequence[Hashable]) -> Any:
+        """Return for each record how many are equal to it in some columns, itself included.
+
+        Parameters
+        ----------
+        columns : list
+            Columns of any kind that an intruder may know.
+
+        Returns
+        -------
+        Series
+            Of the index of the frame; lazy for a Dask frame. Records below k are
+            ``df[df.sdc.class_size(columns) < k]``.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 31, 64, 64, 64, 60]})
+        >>> df.sdc.class_size(["age"]).tolist()
+        [2, 2, 3, 3, 3, 1]
+        """
+        meta = arguments.unique_columns(self._frame)
+        names = arguments.name_list(columns, "columns")
+        if not names:
+            raise SdcValueError(
+                "columns is empty: name the columns whose equal records are counted."
+            )
+        arguments.existing(meta, names, "columns")
+        return class_size(self._frame, names)
+
+    @staged("Linking files without common columns")
     def linkage_without_common(
         self,
         other: Frame,

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,7 +25,13 @@ import pyarrow as pa
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
-from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
+from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
+
+# Names of columns that mark records, or say how many persons they stand for.
+_MARKS = re.compile(
+    r"(?i)(^|[\s_.-])(id|ids|identifier|key|serial|uuid|person|household|respondent|weight|weights|"
+    r"wgt|wt)$|(?-i:[a-z](ID|Id|Weight))$"
+)
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -61,6 +76,21 @@ def percentage(value: Any, name: str) -> float:
     if not 0 < value <= 100:
         raise SdcValueError(f"{valid}, received {value:g}.")
     return value
+
+
+def codes(values: Any, name: str) -> tuple[float, ...]:
+    """Return numbers that stand for missing cells."""
+    given = () if values is None else as_list(values)
+    given = [values] if given is None else given
+    found = []
+    for each in given:
+        if isinstance(each, bool) or not isinstance(each, Real) or not math.isfinite(each):
+            raise SdcTypeError(
+                f"{name} must be a list of finite numbers that stand for missing cells, such as "
+                f"[-9], received {type(each).__name__}."
+            )
+        found.append(float(each))
+    return tuple(dict.fromkeys(found))
 
 
 def entropy(random_state: Any) -> int:
@@ -178,12 +208,28 @@ def existing(
         )
 
 
+def as_list(value: Any) -> list[Any] | None:
+    """Return what lists something in an order as a list; None if it is something else.
+
+    Sets have no order, which decides ties, and generators can be read once.
+
+    Examples
+    --------
+    >>> as_list(np.array(["a", "b"])), as_list({"a": 1}.keys()), as_list("ab")
+    (['a', 'b'], ['a'], None)
+    """
+    if isinstance(value, (pd.Index, pd.Series, np.ndarray)):
+        return value.tolist() if value.ndim == 1 else None
+    return list(value) if isinstance(value, (list, tuple, KeysView, ValuesView)) else None
+
+
 def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
     """Return a tuple of column names from one name or a list of them."""
     if value is None:
         return ()
-    if isinstance(value, (list, tuple, pd.Index)):
-        return tuple(value)
+    names = as_list(value)
+    if names is not None:
+        return tuple(names)
     if isinstance(value, Hashable):
         return (value,)
     raise SdcTypeError(
@@ -215,18 +261,19 @@ def column_sets(columns: Any) -> ColumnSets:
     """Return sets of columns from a list of names or a list of lists of names."""
     if isinstance(columns, ColumnSets):
         return columns
-    if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
+    found = as_list(columns)
+    if found is None:
         raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}. For one column pass a list with one name."
         )
-    nested = [isinstance(each, (list, pd.Index)) for each in columns]
+    nested = [not isinstance(each, tuple) and as_list(each) is not None for each in found]
     if any(nested) and not all(nested):
         raise SdcTypeError(
             "columns mixes names and lists of names: pass a list of names for one set, or a list "
             "of lists for several."
         )
-    sets = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
+    sets = tuple(tuple(as_list(each) or ()) for each in found) if any(nested) else (tuple(found),)
     if not all(sets):
         raise SdcValueError("columns is empty or has an empty set: name the columns to mask.")
     _check_once([column for each in sets for column in each], "columns")
@@ -375,11 +422,19 @@ def _in_both(
         )
     meta, other = unique_columns(original), unique_columns(masked)
     if columns is None:
-        names = tuple(
+        both = [
             column
             for column in meta.columns
             if fits(meta[column].dtype) and column in other.columns
-        )
+        ]
+        names = tuple(column for column in both if not _MARKS.search(str(column)))
+        left_out = [column for column in both if column not in names]
+        if left_out:
+            warn(
+                f"columns that look like identifiers or weights are not compared: "
+                f"{listed(left_out)}. Name in columns= what was masked.",
+                LeftOutAdvice,
+            )
     else:
         names = name_list(columns, "columns")
     if not names:

@@ -42,6 +42,9 @@ class Score(Result):
     il1_scaled: float | None = field(
         metadata={"note": "mean difference in deviations times root 2, not in the score"}
     )
+    il_scaled: float = field(
+        metadata={"note": "il by deviations, without noise of small divisors, not in the score"}
+    )
     dr: float = field(metadata={"note": "disclosure risk: lower is safer"})
     dld: float = field(metadata={"note": "right links by distance, percent"})
     pld: float = field(metadata={"note": "right links by probability, percent"})
@@ -147,6 +150,7 @@ def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) 
         sum(weights[name] * value for name, value in values.items() if weights[name]),
         loss.il,
         loss.il1_scaled,
+        loss.il_scaled,
         risk.dr,
         risk.dld,
         risk.pld,
@@ -159,7 +163,7 @@ def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) 
         weights,
         risk.known,
         risk.agreement,
-        risk.note,
+        "; ".join(filter(None, [risk.note, loss.note])),
     )
 
 
@@ -187,12 +191,14 @@ def compare(
         encounter = Encounter.of(original, frame, columns, who.sampling)
         measured = _score(encounter, who, parts)
         classes = anonymity(frame, columns, None)
+        lost = 100 * sse(encounter.original, encounter.masked, columns).ratio
         row = {
             "k_min": classes.k_min,
             "k_mean": classes.k_mean,
-            "sse": 100 * sse(encounter.original, encounter.masked, columns).ratio,
+            "sse": lost,
             "il": measured.il,
             "il1_scaled": measured.il1_scaled,
+            "il_scaled": measured.il_scaled,
             "dld": measured.dld,
             "pld": measured.pld,
             "interval": measured.interval,
@@ -201,6 +207,8 @@ def compare(
             "strongest": measured.strongest,
             "linked": measured.linked,
             "score_max": measured.score_max,
+            "risk": 0.5 * measured.linked + 0.5 * measured.interval,
+            "loss": 0.5 * measured.il_scaled + 0.5 * min(lost, 100.0),
             "note": measured.note,
         }
         rows.append(row)

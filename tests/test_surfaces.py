@@ -125,6 +125,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "standardize": False,
             "by": "g",
             "missing": "separate",
+            "missing_values": [-9],
             "decimals": 2,
             "refine": 7,
             "gain": {"method": "vmdav", "gain": 0.7},
@@ -141,6 +142,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "standardize": False,
             "by": "g",
             "missing": "separate",
+            "missing_values": [-9],
         },
     ),
     "rank_swap": (
@@ -152,6 +154,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "max_block": {"blocking": "tree", "max_block": 40},
             "by": "g",
             "missing": "error",
+            "missing_values": [-9],
             "top": 5,
             "bottom": 5,
         },

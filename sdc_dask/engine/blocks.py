@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask import plots
 from sdc_dask.blocking.cells import Cells, merge_cells
 from sdc_dask.blocking.fusion import fuse
 from sdc_dask.blocking.leaves import Leaves
@@ -22,7 +23,9 @@ from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.projections import Axes
 from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
+from sdc_dask.errors import SdcKeyError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.results import as_html
 
 METHODS = ("tree", "univariate")
 FEW_CELLS = 4  # counts of cells that are merged at a time, since they may be large
@@ -108,8 +111,44 @@ class Blocks:
             columns[f"{column} high"] = np.repeat(high[:, j], parts)
         return pd.DataFrame(columns).rename_axis("block")
 
+    def plot(self, x: Hashable = None, y: Hashable = None, ax: Any = None) -> Any:
+        """Draw the bounds of blocks in two columns, coloured by their records.
+
+        Bounds are values of the data: do not publish the picture. Needs matplotlib.
+
+        Parameters
+        ----------
+        x, y : name, optional
+            Columns, by default the first two.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        names = list(self.columns)
+        if self.axes is not None:
+            names = [f"axis {number}" for number in range(self.leaves.low.shape[1])]
+        if len(names) < 2:
+            raise SdcValueError(
+                "blocks of one column have no picture in two dimensions: see table."
+            )
+        first = names[0] if x is None else x
+        second = next(name for name in names if name != first) if y is None else y
+        unknown = [name for name in (first, second) if name not in names]
+        if unknown:
+            raise SdcKeyError(
+                f"blocks were not made of {', '.join(map(repr, unknown))}; they were of "
+                f"{', '.join(map(repr, names))}."
+            )
+        title = f"{len(self):,} blocks by {self.method} (k = {self.k}, L = {self.max_block:,})"
+        return plots.boxes(self.table, first, second, title, ax)
+
     def __len__(self) -> int:
         return len(self.counts)
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self))
 
     def __repr__(self) -> str:
         counts = self.counts

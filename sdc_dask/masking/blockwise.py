@@ -59,7 +59,10 @@ def check_options(spec: Blockwise, blockings: Sequence[str | None]) -> dict[str,
         arguments.one_of(spec.blocking, "blocking", blockings)
         if spec.blocking is None:
             arguments.no_block_size(max_block)
-    return {"k": k, "columns": columns, "by": by, "max_block": max_block}
+    found = {"k": k, "columns": columns, "by": by, "max_block": max_block}
+    if hasattr(spec, "missing_values"):
+        found["missing_values"] = arguments.codes(spec.missing_values, "missing_values")
+    return found
 
 
 def check_frame(spec: Blockwise, frame: Frame) -> None:
@@ -90,6 +93,7 @@ def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
     strata = scanned.strata(strata_rules)
     for each in strata:
         _check_strata(each, spec.k)
+    scanned.advise(averaged=getattr(spec, "decimals", None) is None)
     return scanned, strata
 
 

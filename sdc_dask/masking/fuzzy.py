@@ -95,6 +95,9 @@ class FuzzyMicroaggregation(Spec):
     missing : {"error", "separate"}, default "error"
         "error" names the columns with missing cells. "separate" sets records apart by their
         pattern of missing cells, which stay missing; each pattern needs k records.
+    missing_values : list of numbers, optional
+        That stand for missing cells, such as -9 or 9999. These are missing in what is masked, and
+        are treated as `missing` says. Measures compare it with a frame in which they are missing.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class FuzzyMicroaggregation(Spec):
     standardize: bool = option(True, "measure distances in units of the columns' deviations")
     by: Any = option(None, "columns whose values blocks never mix")
     missing: str = option("error", "error, or separate: records with the same missing cells")
+    missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
 
     def __post_init__(self) -> None:
         kept = blockwise.check_options(self, blockwise.blockings())

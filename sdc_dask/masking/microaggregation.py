@@ -101,6 +101,9 @@ class Microaggregation(Spec):
     missing : {"error", "separate"}, default "error"
         "error" names the columns with missing cells. "separate" groups records by their pattern
         of missing cells, which stay missing; each pattern needs k records.
+    missing_values : list of numbers, optional
+        That stand for missing cells, such as -9 or 9999. These are missing in what is masked, and
+        are treated as `missing` says. Measures compare it with a frame in which they are missing.
     refine : bool, int or "thorough", default False
         Whether records then change places between groups, in each block, such that the SSE becomes
         smaller: by 10 to 50 percent as a rule. True takes a few times as long as MDAV; a number
@@ -146,6 +149,7 @@ class Microaggregation(Spec):
     missing: str = option(
         "error", "error, or separate: records with the same missing cells form groups"
     )
+    missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
     refine: bool | int | str = option(
         False, "true, thorough, or how often records are tried in other groups: a smaller SSE"
     )

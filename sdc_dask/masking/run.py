@@ -112,11 +112,33 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     keep_order = arguments.flag(keep_order, "keep_order")
     if not keep_order:
         _check_blocks(listed)
+    frame = _without_codes(frame, listed)
     planned = plan(frame, listed, random_state)
     if not keep_order:
         (step,) = planned[0].steps
         return stay_in_blocks(frame, step)
     return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
+
+
+def _without_codes(frame: Frame, specs: Sequence[Spec]) -> Frame:
+    """Return a frame in which cells are missing that codes stand for; all else is as it was."""
+    coded = [spec for spec in specs if spec.missing_values]
+    for spec in coded:
+        spec.check(frame)
+    if not coded:
+        return frame
+    found = frame.copy()
+    for spec in coded:
+        for name in spec.masked:
+            column = frame[name]
+            is_whole = pd.api.types.is_integer_dtype(column.dtype)
+            if is_whole and isinstance(column.dtype, np.dtype):
+                unsigned = "U" if column.dtype.kind == "u" else ""
+                column = column.astype(f"{unsigned}Int{8 * column.dtype.itemsize}")
+            codes = [int(code) if code.is_integer() else code for code in spec.missing_values]
+            fitting = [code for code in codes if not is_whole or isinstance(code, int)]
+            found[name] = column.mask(column.isin(fitting))
+    return found
 
 
 def spool(

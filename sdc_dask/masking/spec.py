@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -76,6 +77,7 @@ class Spec(ABC):
     in_place: ClassVar[bool] = False
     columns: Any
     by: Any
+    missing_values: Any = ()  # a field of those that know missing cells
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}
 
@@ -160,11 +162,24 @@ class Spec(ABC):
         shown = []
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            if value != (() if each.name == "by" else each.default):
+            if not _is_usual(value, each.default):
                 if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """Show the options in a notebook: those that were left out, too, in grey."""
+        rows = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            usual = _is_usual(value, each.default)
+            style = "text-align:left" + (";color:#6a727a" if usual else "")
+            cells = (_code(value, each.name), each.metadata["help"])
+            shown = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
+            rows.append(f'<tr><th scope="row" style="{style}">{each.name}</th>{shown}</tr>')
+        name = f"{type(self).__name__}: {escape(self.describe())}"
+        return f"<table><caption>{name}</caption><tbody>{''.join(rows)}</tbody></table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as a dict of plain Python objects, ready for JSON or TOML.
@@ -311,6 +326,11 @@ def nearest(name: Any, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) or value is None else type(value).__name__
+
+
+def _is_usual(value: Any, default: Any) -> bool:
+    """Whether an option is as if it were left out: lists are empty then."""
+    return value == default or (default is None and value == ())
 
 
 def _code(value: Any, name: str) -> str:

@@ -127,6 +127,11 @@ class Layout:
         )
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns that are released as they are."""
+        return tuple(name for name in self.schema.names if name not in self.masked)
+
+    @property
     def levels(self) -> list[pa.Field]:
         """Columns that paths give."""
         return [self.schema.field(name) for name in self.partition_by]

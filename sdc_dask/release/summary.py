@@ -232,6 +232,34 @@ class Summary(Result):
         return "\n".join(lines)
 
 
+def checks_of(summary: Summary) -> list[str]:
+    """Return what was checked of a release, a sentence each, for those who decide on it."""
+    checks = [
+        f"All {summary.rows:,} rows of the source are in the files, each once.",
+        "Files were read again and compared with what was meant; columns that are kept are as "
+        "they were.",
+    ]
+    for each in summary.masked:
+        named = ", ".join(each.columns)
+        if each.anonymity is not None:
+            checks.append(
+                f"{named}: classes were counted on the files; the smallest has "
+                f"{each.anonymity.k_min:,} records, {each.spec.promise:,} were asked for."
+            )
+        elif each.checked == "values":
+            checks.append(f"{named}: the files have the values of the source, at other records.")
+    if summary.order == "random":
+        checks.append("Rows are in random order, which was drawn afresh.")
+    else:
+        checks.append(
+            "Rows are in the order of the source: whoever knows a position there knows the record."
+        )
+    if summary.unique:
+        checks.append(f"Kept columns are unique or nearly so: {', '.join(summary.unique)}.")
+    checks.append("Not checked: what other kept columns reveal, and links to other files.")
+    return checks
+
+
 def _in_words(score: Any) -> str:
     """Return loss and risk of a score in words, or a gap."""
     if isinstance(score, SSEGap):

@@ -138,15 +138,18 @@ def gather_file(
     return _write(table, number, layout, folder, where), table_fingerprint(plain(table))
 
 
-def masked_part(numbered: tuple[int, Piece], layout: Layout, masked: Masked) -> pd.DataFrame:
-    """Return the masked columns of a piece as they are released, in its order."""
+def masked_part(
+    numbered: tuple[int, Piece], layout: Layout, masked: Masked, others: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """Return the masked columns of a piece as they are released, and others, in its order."""
     number, piece = numbered
-    original = piece.read([*layout.masked, *layout.by], by=layout.by, masked=layout.masked)
+    needed = list(dict.fromkeys([*layout.masked, *layout.by, *others]))
+    original = piece.read(needed, by=layout.by, masked=layout.masked)
     part = to_pandas(original, list(layout.masked), list(layout.by))
-    schema = pa.schema([layout.schema.field(name) for name in layout.masked])
+    schema = pa.schema([layout.schema.field(name) for name in (*layout.masked, *others)])
     arrays = masked.restore(masked.changed(part, number), number)
     table, _ = _released(original, schema, arrays)
-    return to_pandas(table, list(layout.masked), [])
+    return to_pandas(table, list(layout.masked), list(others))
 
 
 def _masked_piece(

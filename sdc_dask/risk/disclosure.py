@@ -171,6 +171,12 @@ def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
     strongest = max(rates, key=lambda name: rates[name])
     most = max((link.rate for link in specific.values()), default=None)
     remarks = dict.fromkeys([encounter.note, *dld.remarks, *pld.remarks])
+    remarks |= dict.fromkeys(
+        f"{name}: {remark}"
+        for name, link in specific.items()
+        for remark in link.remarks
+        if remark not in remarks
+    )
     remarks.pop(f"mean of {len(intruder.sets)} attacks", None)
     return DisclosureRisk(
         0.25 * dld.rate + 0.25 * pld.rate + 0.5 * near,
