@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -10,9 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
-from sdc_dask.blocking import tree
+from sdc_dask.blocking.cells import bytes_of_a_cell, count_cells, merge_cells
 from sdc_dask.blocking.fusion import fuse
 from sdc_dask.blocking.tree import MAX_AXES
+from sdc_dask.engine import blocks as engine_blocks
+from sdc_dask.engine.placement import place
+from sdc_dask.engine.scan import scan
+from sdc_dask.engine.strata import StrataRule
 
 
 def plain_tree(points: np.ndarray, limit: int) -> list[np.ndarray]:
@@ -216,9 +223,39 @@ def test_counts_that_are_too_many_for_a_pass_take_several(monkeypatch: pytest.Mo
     frame = pd.DataFrame(skewed, columns=["a", "b", "c"])
     columns = list(frame)
     expected = frame.sdc.blocks(columns, 3, max_block=30)
-    monkeypatch.setattr(tree, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(engine_blocks, "MOST_BYTES", 5_000)
     blocks = dd.from_pandas(frame, npartitions=9).sdc.blocks(columns, 3, max_block=30)
     assert blocks.passes > expected.passes + 3
     assert np.array_equal(blocks.fused, expected.fused)
     for name in ("count", "low", "high", "centroid"):
         assert np.array_equal(getattr(blocks.leaves, name), getattr(expected.leaves, name))
+
+
+def test_merging_counts_takes_little_more_memory_than_their_result() -> None:
+    rng = np.random.default_rng(0)
+    node, code = (rng.integers(0, 2**8, 40_000) for _ in range(2))
+    points = rng.uniform(size=(40_000, 10))
+    low, high = np.zeros((2**8, 10)), np.ones((2**8, 10))
+    halves = [
+        count_cells(node[rows], code[rows], rows, points, low, high)
+        for rows in (np.arange(36_000), np.arange(36_000, 40_000))
+    ]
+    whole = count_cells(node, code, np.arange(40_000), points, low, high)
+    tracemalloc.start()
+    try:
+        merged = merge_cells(halves[::-1])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for name in ("node", "code", "count", "low", "high", "position"):
+        assert np.array_equal(getattr(merged, name), getattr(whole, name))
+    assert peak < 1.5 * len(merged) * bytes_of_a_cell(10)
+
+
+def test_what_tasks_get_has_no_bounds_of_leaves() -> None:
+    frame = sdc_dask.datasets.uniform(20_000, 8).compute()
+    columns = list(frame)
+    blocks = frame.sdc.blocks(columns, 2, max_block=100)
+    placement = place(frame, blocks, scan(frame, columns, [StrataRule()]), 2, planned_here=True)
+    assert blocks.leaves.low.shape == (len(blocks.leaves), 8)
+    assert len(pickle.dumps(placement)) < len(pickle.dumps(blocks)) / 3

@@ -41,5 +41,10 @@ class Leaves:
             )
         )
 
+    def counts_alone(self) -> Leaves:
+        """Return the leaves without bounds and centroids, which take most of their memory."""
+        nothing = np.empty((len(self), 0))
+        return Leaves(self.stratum, self.count, nothing, nothing, nothing)
+
     def __len__(self) -> int:
         return len(self.count)

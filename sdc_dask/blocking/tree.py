@@ -25,8 +25,6 @@ MAX_AXES = 12
 MAX_BITS = 16
 MAX_ROUNDS = 64
 MAX_LEAVES = 2**22
-# Of counts that a pass may bring from each partition: some of them are merged at a time.
-MOST_BYTES = 2**26
 
 CountPass = Callable[["Tree"], Cells]
 
@@ -65,8 +63,8 @@ class Tree:
     def count(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> Cells:
         """Count records in the cells of nodes that are to be split next."""
         target, code = self._descend(points, stratum)
-        open_ = (target >= self.counted.start) & (target < self.counted.stop)
-        return count_cells(target[open_], code[open_], points[open_], self.low, self.high)
+        rows = np.flatnonzero((target >= self.counted.start) & (target < self.counted.stop))
+        return count_cells(target[rows], code[rows], rows, points, self.low, self.high)
 
     def _descend(
         self, points: NDArray[np.float64], stratum: NDArray[np.int64]
@@ -84,6 +82,7 @@ def grow(
     coordinates: Coordinates,
     max_block: int,
     count_pass: CountPass,
+    most_bytes: int,
 ) -> tuple[Tree, Leaves, int]:
     """Grow the tree of every stratum until no leaf that can be split has more than L records.
 
@@ -99,6 +98,8 @@ def grow(
         L, the largest leaf.
     count_pass : callable
         Runs :meth:`Tree.count` over all records and merges the result: one pass over the data.
+    most_bytes : int
+        Of counts that one pass may bring: more take several.
 
     Returns
     -------
@@ -120,7 +121,7 @@ def grow(
     passes = rounds = 0
     while builder.open:
         tree = builder.tree()
-        parts = [count_pass(replace(tree, counted=some)) for some in builder.batches()]
+        parts = [count_pass(replace(tree, counted=some)) for some in builder.batches(most_bytes)]
         passes += len(parts)
         rounds += 1
         builder.split(joined(parts), last=rounds == MAX_ROUNDS)
@@ -243,10 +244,10 @@ class _Builder:
         self.leaf_parts.append(leaves)
         return first
 
-    def batches(self) -> list[range]:
+    def batches(self, most_bytes: int) -> list[range]:
         """Return which of the open nodes are counted in one pass, one batch after the other."""
         first = len(self.nodes) - self.open
-        room = MOST_BYTES // bytes_of_a_cell(len(self.coordinates.scale))
+        room = most_bytes // bytes_of_a_cell(len(self.coordinates.scale))
         borders = [first]
         held = 0
         for number, node in enumerate(self.nodes[first:], first):

@@ -18,14 +18,17 @@ from sdc_dask.blocking.single import leave_whole
 from sdc_dask.blocking.tree import grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.frames import Frame, fold, map_reduce, memory_per_task
 from sdc_dask.engine.projections import Axes
 from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 
 METHODS = ("tree", "univariate")
-FEW_CELLS = 4  # counts of cells that are merged at a time, since they may be large
+# Of counts that one pass over the data may bring, and their share of a worker's memory, which holds
+# them some times over while counts of a partition are merged into them.
+MOST_BYTES = 2**26
+SHARE = 16
 WHOLE = "whole"  # the method of blocking=None
 
 
@@ -146,7 +149,8 @@ def _view(
     values: NDArray[np.float64], fill: NDArray[np.float64], axes: Axes | None
 ) -> NDArray[np.float64]:
     """Return what blocks are cut of: the values, without missing ones, or their projections."""
-    whole = np.where(np.isnan(values), fill, values)
+    missing = np.isnan(values)
+    whole = np.where(missing, fill, values) if missing.any() else values
     return whole if axes is None else axes(whole)
 
 
@@ -218,7 +222,7 @@ def plan_blocks(
         )
 
     def count_pass(locator: CountingLocator) -> Cells:
-        return map_reduce(
+        return fold(
             frame[needed],
             _count_partition,
             merge_cells,
@@ -228,7 +232,6 @@ def plan_blocks(
             fill,
             scan.expected(columns),
             axes,
-            fan_in=FEW_CELLS,
         )
 
     locator: Locator
@@ -237,7 +240,11 @@ def plan_blocks(
     elif method == "univariate":
         locator, leaves, passes = cut_intervals(strata.counts, low, high, max_block, count_pass)
     else:
-        locator, leaves, passes = grow(strata.counts, low, high, coordinates, max_block, count_pass)
+        memory = memory_per_task()
+        most = MOST_BYTES if memory is None else min(MOST_BYTES, memory // SHARE)
+        locator, leaves, passes = grow(
+            strata.counts, low, high, coordinates, max_block, count_pass, most
+        )
     fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k)
     return Blocks(
         tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes

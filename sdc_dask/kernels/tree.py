@@ -78,7 +78,7 @@ def descend(tree, points, stratum, target, code):
 
 
 @jit
-def count_sorted(order, cell, points, base, steps, count, low, high, position):
+def count_sorted(order, cell, points, node, base, steps, count, low, high, position):
     """Add up records by cell.
 
     Parameters
@@ -88,9 +88,9 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
     cell : ndarray of int64, shape (n,)
         Number of the cell of every record of that order.
     points : ndarray of float64, shape (n, d)
-    base, steps : ndarray of float64, shape (cells, d)
-        Half the lower bound of the cell's node, and the steps of the position a unit of half a
-        value.
+    node : ndarray of int64, shape (cells,)
+    base, steps : ndarray of float64, shape (nodes, d)
+        Half the lower bound of a node, and the steps of the position per unit of half a value.
     count, low, high, position : ndarray, first dimension cells
         Overwritten: number of records, their bounds, the sum of their positions.
     """
@@ -102,6 +102,7 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
     for i in range(order.shape[0]):
         row = order[i]
         c = cell[i]
+        box = node[c]
         count[c] += 1
         for j in range(d):
             value = points[row, j]
@@ -110,4 +111,4 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
             if value > high[c, j]:
                 high[c, j] = value
             # Halving first keeps the largest floats from overflowing.
-            position[c, j] += np.int64((value * 0.5 - base[c, j]) * steps[c, j])
+            position[c, j] += np.int64((value * 0.5 - base[box, j]) * steps[box, j])

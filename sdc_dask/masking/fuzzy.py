@@ -160,9 +160,10 @@ class FuzzyMicroaggregation(Spec):
         for stream, (columns, each) in enumerate(zip(self.columns, strata, strict=True)):
             coordinates = scanned.coordinates(columns, standardize=self.standardize)
             largest = CENTRES_A_BLOCK * self.k
-            placement = blockwise.place_in_blocks(
+            blocks = blockwise.blocks_for(
                 frame, self, scanned, each, columns, coordinates, self.blocking, largest
             )
+            placement = blockwise.place_in_blocks(frame, self, scanned, blocks)
             mask = FuzzyMask(self.k, self.m1, self.m2, coordinates, entropy, stream)
             steps.append(Step(placement, mask))
         return steps

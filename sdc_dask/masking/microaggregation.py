@@ -257,26 +257,36 @@ class Microaggregation(Spec):
             grouping = Vmdav(self.k, self.gain)
         else:
             grouping = Mdav(self.k)
-        n, d, k = scanned.n, len(columns), self.k
-        linear = self.ordered or self.refine
-        largest = max(k, linear_block(d)) if linear else auto_block(n, d, k)
         if self.refine:
             # MDAV takes too long for blocks as large as refinement can have them.
-            within = None if self.ordered else auto_block(n, d, k)
-            grouping = Refined(grouping, k, self.refine, within)
-        placement = blockwise.place_in_blocks(
+            within = None if self.ordered else auto_block(scanned.n, len(columns), self.k)
+            grouping = Refined(grouping, self.k, self.refine, within)
+        blocks = self._blocks(frame, scanned, strata, columns)
+        placement = blockwise.place_in_blocks(frame, self, scanned, blocks)
+        mask = MaskByCentroids(self.k, coordinates, grouping, self.decimals)
+        return Step(placement, mask, sums=scanned.sums(columns))
+
+    def blocks(self, frame: Frame) -> Blocks:
+        """Scan a frame and plan the blocks of the first set of columns."""
+        scanned, (strata, *_) = blockwise.survey(frame, self)
+        return self._blocks(frame, scanned, strata, self.columns[0])
+
+    def _blocks(
+        self, frame: Frame, scanned: Scan, strata: Strata, columns: tuple[Hashable, ...]
+    ) -> Blocks:
+        n, d, k = scanned.n, len(columns), self.k
+        linear = self.ordered or self.refine
+        return blockwise.blocks_for(
             frame,
             self,
             scanned,
             strata,
             columns,
-            coordinates,
+            scanned.coordinates(columns, standardize=self.standardize),
             self.blocks_by,
-            largest,
+            max(k, linear_block(d)) if linear else auto_block(n, d, k),
             fill=bool(self.refine),
         )
-        mask = MaskByCentroids(k, coordinates, grouping, self.decimals)
-        return Step(placement, mask, sums=scanned.sums(columns))
 
     def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:
         """Return what records are put in order by. The first principal component takes a pass."""
@@ -307,9 +317,7 @@ def blocks_of(frame: Frame, spec: Microaggregation) -> Blocks:
             "for each."
         )
     spec.check(frame)
-    (step,) = spec.plan(frame)
-    assert step.blocks is not None
-    return step.blocks
+    return spec.blocks(frame)
 
 
 def _own_option(spec: Microaggregation, columns: arguments.ColumnSets) -> dict[str, Any]:
