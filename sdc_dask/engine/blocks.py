@@ -24,7 +24,8 @@ from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
 from sdc_dask.kernels.coordinates import Coordinates
 
-METHODS = ("tree", "univariate")
+METHODS = ("tree", "halves", "univariate")
+TREES = ("tree", "halves")
 # Of counts that one pass over the data may bring, and their share of a worker's memory, which holds
 # them some times over while counts of a partition are merged into them.
 MOST_BYTES = 2**26
@@ -157,11 +158,11 @@ def _view(
 def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
     """Into how many blocks a fused leaf is cut in row order: each has L to 2L - 1 records.
 
-    This happens where the tree does not cut: to records that are all equal in the columns, to what
+    This happens where a tree does not cut: to records that are all equal in the columns, to what
     is left after its last pass, and to leaves that many small ones were fused with. The other
     methods promise no largest block.
     """
-    if blocks.method != "tree":
+    if blocks.method not in TREES:
         return np.ones_like(counts)
     return np.maximum(1, counts // blocks.max_block)
 
@@ -243,7 +244,14 @@ def plan_blocks(
         memory = memory_per_task()
         most = MOST_BYTES if memory is None else min(MOST_BYTES, memory // SHARE)
         locator, leaves, passes = grow(
-            strata.counts, low, high, coordinates, max_block, count_pass, most
+            strata.counts,
+            low,
+            high,
+            coordinates,
+            max_block,
+            count_pass,
+            most,
+            widest=method == "halves",
         )
     fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k)
     return Blocks(

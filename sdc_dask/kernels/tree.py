@@ -1,4 +1,4 @@
-"""Descent of records through a 2^d-tree that is stored in arrays."""
+"""Descent of records through a tree of halved boxes that is stored in arrays."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from sdc_dask.kernels._jit import jit
 
 
 class TreeArrays(NamedTuple):
-    """The nodes of a 2^d-tree that were split, each over one or more levels at once.
+    """The nodes of a tree that were split, each by several cuts one after the other.
 
-    A record's code in a node has one bit per level and axis, the first level in front: whether
-    the record lies at or above the midpoint. Codes from one entry's code up to the next entry's
-    belong to that entry. A target is a node, or ``~leaf``.
+    A record's code in a node has one bit per cut, the first in front: whether the record lies at or
+    above the midpoint. Codes from one entry's code up to the next entry's belong to that entry. A
+    target is a node, or ``~leaf``.
     """
 
     root: NDArray[np.int64]  # by stratum: target
-    levels: NDArray[np.int64]  # by node
+    first_cut: NDArray[np.int64]  # by node, and one more: range in `cut`
+    cut: NDArray[np.int64]  # which axis of the node is halved
     first_axis: NDArray[np.int64]  # by node, and one more: range in `axis` and `first_middle`
     axis: NDArray[np.int64]
     first_middle: NDArray[np.int64]  # where the midpoints of a node's axis begin in `middle`
-    middle: NDArray[np.float64]  # level by level: 1, then 2, then 4 midpoints, and so on
+    middle: NDArray[np.float64]  # cut by cut of an axis: 1, then 2, then 4 midpoints, and so on
     first_entry: NDArray[np.int64]  # by node, and one more: range in `code`; empty: not counted yet
     code: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -57,12 +58,12 @@ def descend(tree, points, stratum, target, code):
             bits = np.int64(0)
             # Data decides these comparisons: they are sums, not branches that the processor
             # would have to guess.
-            for _level in range(tree.levels[node]):
-                for a in range(axes):
-                    upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
-                    bits = 2 * bits + upper
-                    first = tree.first_middle[begin + a]
-                    place[a] = first + 2 * (place[a] - first) + 1 + upper
+            for c in range(tree.first_cut[node], tree.first_cut[node + 1]):
+                a = tree.cut[c]
+                upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
+                bits = 2 * bits + upper
+                first = tree.first_middle[begin + a]
+                place[a] = first + 2 * (place[a] - first) + 1 + upper
             if tree.first_entry[node] == tree.first_entry[node + 1]:
                 break
             jump = tree.first_jump[node] + (bits >> tree.jump_shift[node])
