@@ -305,9 +305,7 @@ class _Builder:
             TreeArrays(
                 root=np.array(self.root, np.int64),
                 first_cut=_starts([node.bits for node in self.nodes]),
-                cut=_concatenate(
-                    [np.searchsorted(node.axes, node.cuts) for node in self.nodes]
-                ),
+                cut=_concatenate([np.searchsorted(node.axes, node.cuts) for node in self.nodes]),
                 first_axis=_starts([len(each) for each in axes]),
                 axis=_concatenate(axes),
                 first_middle=_starts([len(middle) for middle in middles]),

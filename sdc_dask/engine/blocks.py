@@ -211,8 +211,11 @@ def plan_blocks(
         What is cut instead of the columns, in which `coordinates` then are. Its bounds take one
         more pass.
     smallest : int, optional
-        Blocks with fewer records are fused with others of their stratum: k by default.
+        Blocks with fewer records are fused with others of their stratum: by default k, or a quarter
+        of the largest leaf for "halves", of which the leaves are to be about as large as that.
     """
+    if smallest is None:
+        smallest = max(k, max_block // 4) if method == "halves" else k
     fill, high = scan.bounds(columns)
     low = fill
     needed = list(dict.fromkeys([*columns, *strata.rule.by]))
@@ -253,7 +256,7 @@ def plan_blocks(
             most,
             widest=method == "halves",
         )
-    fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k)
+    fused = _fuse_strata(leaves, coordinates, len(strata), smallest)
     return Blocks(
         tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
     )

@@ -28,7 +28,7 @@ from sdc_dask.engine.strata import Strata
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError
 from sdc_dask.masking import blockwise
-from sdc_dask.masking.auto_block import auto_block, linear_block
+from sdc_dask.masking.auto_block import auto_block, auto_blocking, linear_block
 from sdc_dask.masking.centroids import (
     THOROUGH,
     Grouping,
@@ -84,11 +84,12 @@ class Microaggregation(Spec):
         - "zscores": by the sum of the standardized columns;
         - "mean", "weighted_mean", "owa", "choquet", "sugeno", "twofold": by an aggregation
           function of :mod:`sdc_dask.aggregation`, of columns scaled to [0, 1].
-    blocking : {"auto", "tree", "univariate", None} or Blocks, default "auto"
+    blocking : {"auto", "tree", "halves", "univariate", None} or Blocks, default "auto"
         How records are cut into blocks; groups never cross blocks. With None, "mdav" and "vmdav"
         mask all records of a stratum as one block, in the memory of one worker; the others put
         all records of a stratum in one order, which may run through any number of partitions.
-        "auto" is "tree" for the former, None for the latter.
+        "auto" is None for the latter; for the former "tree" for up to three columns, else
+        "halves", which loses less.
     max_block : int or "auto", default "auto"
         L: a block with more records is split. "auto" takes the largest for which masking a record
         costs about as much as moving it.
@@ -138,7 +139,8 @@ class Microaggregation(Spec):
     _: KW_ONLY
     method: str = option("mdav", f"how groups are formed: {', '.join(METHODS)}")
     blocking: str | Blocks | None = option(
-        "auto", "tree, univariate or none; auto is tree for mdav and vmdav, none for the others"
+        "auto",
+        "tree, halves, univariate or none; auto is a tree for mdav and vmdav, none for the others",
     )
     max_block: int | str = option("auto", "largest block of records that is searched for groups")
     standardize: bool = option(True, "measure distances in units of the columns' deviations")
@@ -202,10 +204,12 @@ class Microaggregation(Spec):
 
     @property
     def blocks_by(self) -> str | Blocks | None:
-        """How records are cut into blocks, with what "auto" stands for."""
-        if isinstance(self.blocking, str) and self.blocking == "auto":
-            return None if self.ordered else "tree"
-        return self.blocking
+        """How records are cut into blocks: None where "auto" stands for that."""
+        return None if self._auto and self.ordered else self.blocking
+
+    @property
+    def _auto(self) -> bool:
+        return isinstance(self.blocking, str) and self.blocking == "auto"
 
     @property
     def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
@@ -283,7 +287,7 @@ class Microaggregation(Spec):
             strata,
             columns,
             scanned.coordinates(columns, standardize=self.standardize),
-            self.blocks_by,
+            auto_blocking(d) if self._auto else self.blocking,
             max(k, linear_block(d)) if linear else auto_block(n, d, k),
             fill=bool(self.refine),
         )

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.blocks import Blocks, parts_of, plan_blocks
+from sdc_dask.engine.blocks import TREES, Blocks, parts_of, plan_blocks
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Calls, map_partitions
 from sdc_dask.engine.masks import routed_frame
@@ -50,7 +50,7 @@ BOUNDS = (
 
 def check_blocking(blocking: str | None, max_block: int | str) -> None:
     """Raise an error unless blocks are of a tree, and their size is said where there are some."""
-    arguments.one_of(blocking, "blocking", ["tree", None])
+    arguments.one_of(blocking, "blocking", [*TREES, None])
     if blocking is None and not (isinstance(max_block, str) and max_block == "auto"):
         raise SdcValueError(
             "max_block has no meaning without blocks: leave it out, or pass blocking='tree'."
@@ -88,6 +88,7 @@ def link_in_blocks(
     encounter: Encounter,
     columns: Sequence[Hashable],
     space: Space,
+    blocking: str,
     max_block: int | str,
     limits: Sequence[Limits],
 ) -> BlockedLinks:
@@ -101,6 +102,7 @@ def link_in_blocks(
         That the intruder knows.
     space : Space
         With the Euclidean distance.
+    blocking : {"tree", "halves"}
     max_block : int or "auto"
         L: a leaf of the tree with more records is split.
     limits : sequence of Limits
@@ -119,7 +121,7 @@ def link_in_blocks(
         # Cells of few records are fused with others: as a rule, more is certain in larger blocks.
         k=min(found.n, max(1, max_block // 4)),
         max_block=max_block,
-        method="tree",
+        method=blocking,
     )
     placement = place(masked, blocks, found, 1, planned_here=True)
     regions = _Regions.of(blocks, placement, space)
