@@ -25,7 +25,7 @@ from sdc_dask.kernels.tree import TreeArrays, descend
 
 MAX_AXES = 12
 MAX_BITS = 16
-MORE_HALVES = 2
+MORE_HALVES = 4
 MAX_ROUNDS = 64
 MAX_LEAVES = 2**22
 
@@ -311,11 +311,11 @@ class _Builder:
                 first_middle=_starts([len(middle) for middle in middles]),
                 middle=np.concatenate([np.empty(0), *middles]),
                 first_entry=first_entry,
-                code=_concatenate(self.code),
-                target=_concatenate(self.target),
+                code=_concatenate(self.code).astype(np.int32),
+                target=_concatenate(self.target).astype(np.int32),
                 first_jump=_starts([len(jump) for _, jump in jumps]),
                 jump_shift=np.array([shift for shift, _ in jumps], np.int64),
-                jump=_concatenate([jump for _, jump in jumps]),
+                jump=_concatenate([jump for _, jump in jumps]).astype(np.int32),
             ),
             np.array([node.low for node in self.nodes]).reshape(-1, d),
             np.array([node.high for node in self.nodes]).reshape(-1, d),

@@ -78,6 +78,7 @@ class Blocks:
     locator: Locator = field(repr=False)
     leaves: Leaves = field(repr=False)
     fused: NDArray[np.int64] = field(repr=False)  # by leaf: its number after fusion
+    smallest: int = field(repr=False)  # leaves with fewer records were fused
     fill: NDArray[np.float64] = field(repr=False)  # stands for missing cells, by column
     axes: Axes | None = field(repr=False, default=None)  # what is cut, if not the columns
 
@@ -118,15 +119,16 @@ class Blocks:
     def __repr__(self) -> str:
         counts = self.counts
         leaves = self.leaves.count[self.leaves.count > 0]
-        small = int((leaves < self.k).sum())
+        small = int((leaves < self.smallest).sum())
+        few = "k" if self.smallest == self.k else f"{self.smallest:,}"
         passes = "1 pass" if self.passes == 1 else f"{self.passes} passes"
         return (
             f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
             f"  columns   {', '.join(map(str, self.columns))}\n"
             f"  records   {counts.min():,} to {counts.max():,} a block, median "
             f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
-            f"  leaves    {len(leaves):,}, of which {small:,} had fewer than k records and were "
-            "fused\n"
+            f"  leaves    {len(leaves):,}, of which {small:,} had fewer than {few} records and "
+            "were fused\n"
             f"  strata    {len(self.strata):,}\n"
             f"  planned   in {passes} over the data after the scan"
         )
@@ -258,7 +260,18 @@ def plan_blocks(
         )
     fused = _fuse_strata(leaves, coordinates, len(strata), smallest)
     return Blocks(
-        tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
+        tuple(columns),
+        k,
+        max_block,
+        method,
+        passes,
+        strata,
+        locator,
+        leaves,
+        fused,
+        smallest,
+        fill,
+        axes,
     )
 
 

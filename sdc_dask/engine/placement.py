@@ -44,6 +44,8 @@ class Placement(Destinations):
     ) -> NDArray[np.int64]:
         """Tell the block of every record of a partition."""
         fused = self.blocks.fused_of(part, values)
+        if not len(self.cut):
+            return fused
         parts = parts_of(self.counts, self.blocks)
         block = (np.cumsum(parts) - parts)[fused]
         cut = np.flatnonzero(parts[fused] > 1)

@@ -26,11 +26,12 @@ class TreeArrays(NamedTuple):
     first_middle: NDArray[np.int64]  # where the midpoints of a node's axis begin in `middle`
     middle: NDArray[np.float64]  # cut by cut of an axis: 1, then 2, then 4 midpoints, and so on
     first_entry: NDArray[np.int64]  # by node, and one more: range in `code`; empty: not counted yet
-    code: NDArray[np.int64]
-    target: NDArray[np.int64]
+    # What is as long as there are leaves has half the size: all tasks hold it.
+    code: NDArray[np.int32]
+    target: NDArray[np.int32]
     first_jump: NDArray[np.int64]  # by node: where its part of `jump` begins
     jump_shift: NDArray[np.int64]  # by node
-    jump: NDArray[np.int64]  # entry of the first code with these leading bits, to narrow the search
+    jump: NDArray[np.int32]  # entry of the first code with these leading bits, to narrow the search
 
 
 @jit
@@ -48,7 +49,7 @@ def descend(tree, points, stratum, target, code):
     n, d = points.shape
     place = np.empty(d, np.int64)
     for i in range(n):
-        node = tree.root[stratum[i]]
+        node = np.int64(tree.root[stratum[i]])
         bits = np.int64(0)
         while node >= 0:
             begin = tree.first_axis[node]
@@ -67,13 +68,13 @@ def descend(tree, points, stratum, target, code):
             if tree.first_entry[node] == tree.first_entry[node + 1]:
                 break
             jump = tree.first_jump[node] + (bits >> tree.jump_shift[node])
-            entry = tree.jump[jump]
+            entry = np.int64(tree.jump[jump])
             left = tree.jump[jump + 1] - entry + 1
             while left > 1:
                 half = left // 2
                 entry += half * np.int64(tree.code[entry + half] <= bits)
                 left -= half
-            node = tree.target[entry]
+            node = np.int64(tree.target[entry])
         target[i] = node
         code[i] = bits
 
