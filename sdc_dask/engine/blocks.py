@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.blocking.cells import Cells, merge_cells
-from sdc_dask.blocking.fusion import fuse
+from sdc_dask.blocking.fusion import centres, fuse, pack
 from sdc_dask.blocking.leaves import Leaves
 from sdc_dask.blocking.single import leave_whole
-from sdc_dask.blocking.tree import grow
+from sdc_dask.blocking.tree import Tree, grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, fold, map_reduce, memory_per_task
@@ -78,7 +78,6 @@ class Blocks:
     locator: Locator = field(repr=False)
     leaves: Leaves = field(repr=False)
     fused: NDArray[np.int64] = field(repr=False)  # by leaf: its number after fusion
-    smallest: int = field(repr=False)  # leaves with fewer records were fused
     fill: NDArray[np.float64] = field(repr=False)  # stands for missing cells, by column
     axes: Axes | None = field(repr=False, default=None)  # what is cut, if not the columns
 
@@ -119,16 +118,15 @@ class Blocks:
     def __repr__(self) -> str:
         counts = self.counts
         leaves = self.leaves.count[self.leaves.count > 0]
-        small = int((leaves < self.smallest).sum())
-        few = "k" if self.smallest == self.k else f"{self.smallest:,}"
+        small = int((leaves < self.k).sum())
         passes = "1 pass" if self.passes == 1 else f"{self.passes} passes"
         return (
             f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
             f"  columns   {', '.join(map(str, self.columns))}\n"
             f"  records   {counts.min():,} to {counts.max():,} a block, median "
             f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
-            f"  leaves    {len(leaves):,}, of which {small:,} had fewer than {few} records and "
-            "were fused\n"
+            f"  leaves    {len(leaves):,}, of which {small:,} had fewer than k records and were "
+            "fused\n"
             f"  strata    {len(self.strata):,}\n"
             f"  planned   in {passes} over the data after the scan"
         )
@@ -213,11 +211,8 @@ def plan_blocks(
         What is cut instead of the columns, in which `coordinates` then are. Its bounds take one
         more pass.
     smallest : int, optional
-        Blocks with fewer records are fused with others of their stratum: by default k, or a quarter
-        of the largest leaf for "halves", of which the leaves are to be about as large as that.
+        Blocks with fewer records are fused with others of their stratum: k by default.
     """
-    if smallest is None:
-        smallest = max(k, max_block // 4) if method == "halves" else k
     fill, high = scan.bounds(columns)
     low = fill
     needed = list(dict.fromkeys([*columns, *strata.rule.by]))
@@ -258,20 +253,12 @@ def plan_blocks(
             most,
             widest=method == "halves",
         )
-    fused = _fuse_strata(leaves, coordinates, len(strata), smallest)
+    packed = np.arange(len(leaves))
+    if isinstance(locator, Tree) and method == "halves":
+        packed = _pack_strata(locator, leaves, max_block)
+    fused = _fuse_strata(leaves, packed, coordinates, len(strata), smallest or k)
     return Blocks(
-        tuple(columns),
-        k,
-        max_block,
-        method,
-        passes,
-        strata,
-        locator,
-        leaves,
-        fused,
-        smallest,
-        fill,
-        axes,
+        tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
     )
 
 
@@ -308,12 +295,29 @@ def _count_partition(
     return locator.count(_view(values, fill, axes), strata.of(part))
 
 
+def _pack_strata(tree: Tree, leaves: Leaves, max_block: int) -> NDArray[np.int64]:
+    """Pack the leaves of every stratum, one stratum after the other."""
+    order = tree.leaves_in_order()
+    packed = np.empty(len(leaves), np.int64)
+    base = 0
+    # Depth first, the leaves of a stratum follow each other.
+    for members in np.split(order, np.flatnonzero(np.diff(leaves.stratum[order])) + 1):
+        packed[members] = base + pack(leaves.count[members], max_block)
+        base = int(packed[members[-1]]) + 1
+    return packed
+
+
 def _fuse_strata(
-    leaves: Leaves, coordinates: Coordinates, n_strata: int, k: int
+    leaves: Leaves,
+    packed: NDArray[np.int64],
+    coordinates: Coordinates,
+    n_strata: int,
+    k: int,
 ) -> NDArray[np.int64]:
     """Fuse the leaves of every stratum, and number the blocks one stratum after the other.
 
-    Empty leaves go with the first block of their stratum: no record is in them.
+    Leaves with the same number in `packed` are one already. Empty leaves go with the first block of
+    their stratum: no record is in them.
     """
     fused = np.zeros(len(leaves), np.int64)
     order = np.argsort(leaves.stratum, kind="stable")
@@ -323,7 +327,9 @@ def _fuse_strata(
     for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]
         held = members[leaves.count[members] > 0]
+        _, block = np.unique(packed[held], return_inverse=True)
+        centre, count = centres(points[held], leaves.count[held], block)
         fused[members] = base
-        fused[held] = base + fuse(points[held], leaves.count[held], k)
+        fused[held] = base + fuse(centre, count, k)[block]
         base = int(fused[held].max()) + 1
     return fused
