@@ -141,9 +141,10 @@ class SdcAccessor:
         max_block : int or "auto", default "auto"
             L: a leaf with more records is split. "auto" takes the largest for which masking a
             record by MDAV costs about as much as moving it.
-        method : {"tree", "univariate"}, default "tree"
-            "tree" halves all dimensions of a box with more than L records. "univariate" cuts the
-            range of the first column into n/L intervals of equal width.
+        method : {"tree", "halves", "univariate"}, default "tree"
+            "tree" halves all dimensions of a box with more than L records. "halves" halves the
+            widest alone, and packs small leaves with their neighbours. "univariate" cuts the range
+            of the first column into n/L intervals of equal width.
         standardize : bool, default True
             Measure distances between leaves in units of the columns' deviations.
         by : name or list of names, optional

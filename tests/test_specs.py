@@ -417,13 +417,13 @@ def test_flags(make: Callable[..., Any], value: Any) -> None:
     assert text == f"standardize must be True or False, received {type(value).__name__}."
 
 
-MICRO_BLOCKINGS = "'auto', 'tree', 'univariate', None"
+MICRO_BLOCKINGS = "'auto', 'tree', 'halves', 'univariate', None"
 CHOICES = {
     "method": (micro, ", ".join(map(repr, METHODS)), ["magic", "MDAV", "", None, 3, ["mdav"]]),
     "method of swaps": (swap, "'standard', 'distribution', 'buckets'", ["far", None]),
     "blocking": (micro, MICRO_BLOCKINGS, ["magic", "Tree", "", 3, True, {"tree"}]),
-    "blocking of fuzzy": (fuzzy, "'tree', 'univariate', None", ["auto", 3]),
-    "blocking of swaps": (swap, "'tree', 'univariate', None", ["auto", 3]),
+    "blocking of fuzzy": (fuzzy, "'tree', 'halves', 'univariate', None", ["auto", 3]),
+    "blocking of swaps": (swap, "'tree', 'halves', 'univariate', None", ["auto", 3]),
     "missing": (micro, "'error', 'separate'", ["keep", None, True]),
     "missing of fuzzy": (fuzzy, "'error', 'separate'", ["keep"]),
     "missing of swaps": (swap, "'keep', 'error'", ["separate", None]),

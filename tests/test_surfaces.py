@@ -385,7 +385,8 @@ def test_blocks_check_what_they_are_given() -> None:
     for frame in (people(), unread()):
         blocks = frame.sdc.blocks
         assert (
-            "'tree', 'univariate', received 'magic'" in refusal(blocks, ["x"], 3, method="magic")[1]
+            "'tree', 'halves', 'univariate', received 'magic'"
+            in refusal(blocks, ["x"], 3, method="magic")[1]
         )
         assert "received None" in refusal(blocks, ["x"], 3, method=None)[1]
         assert "k must be at least 2" in refusal(blocks, ["x"], 1)[1]

@@ -32,6 +32,7 @@ Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 Task = Any  # what a call returns: a Delayed object, or the result itself
 
 _FAN_IN = 16
+_ASKED = 5.0  # seconds in which a scheduler answers, unless it is busy
 _computes: ContextVar[Callable[[Task], Any] | None] = ContextVar("computes", default=None)
 _WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
 
@@ -230,7 +231,6 @@ def map_reduce(
     chunk: Callable[..., Any],
     merge: Callable[[list[Any]], Any],
     *args: Any,
-    fan_in: int = _FAN_IN,
 ) -> Any:
     """Run `chunk` on every partition and merge the partial results: one pass over the data.
 
@@ -246,8 +246,6 @@ def map_reduce(
         From a list of partial results to one of the same kind.
     *args
         Passed on to `chunk`; sent once, not with every task.
-    fan_in : int, optional
-        Partial results that are merged at a time: few if they are large.
 
     Returns
     -------
@@ -256,7 +254,62 @@ def map_reduce(
     """
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     call = Calls.of(several[0])
-    return call.compute(call.merge(map_partitions(several, chunk, *args), merge, fan_in))
+    return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
+
+
+def fold(
+    frame: Frame, chunk: Callable[..., Any], merge: Callable[[list[Any]], Any], *args: Any
+) -> Any:
+    """Do what :func:`map_reduce` does for one frame, with partial results that are large.
+
+    Each processor goes through its share of the partitions one after the other and merges the
+    result of each into what it has: no partial results wait for others.
+    """
+    call = Calls.of(frame)
+    shared = [call.share(arg) for arg in args]
+    numbered = list(enumerate(partitions(frame)))
+    lanes = min(_processors(), len(numbered)) if call.lazy else 1
+    folded = []
+    for lane in range(lanes):
+        held = None
+        for number, part in numbered[lane::lanes]:
+            held = call(_fold, held, merge, chunk, part, number, *shared)
+        folded.append(held)
+    return call.compute(call.merge(folded, merge, fan_in=2))
+
+
+def _fold(
+    held: Any, merge: Callable[[list[Any]], Any], chunk: Callable[..., Any], *args: Any
+) -> Any:
+    found = chunk(*args)
+    return found if held is None else merge([held, found])
+
+
+def memory_per_task() -> int | None:
+    """Return the memory in bytes that a task of a cluster has at most, or None if none is set."""
+    shares = [
+        worker["memory_limit"] // worker["nthreads"]
+        for worker in _workers()
+        if worker["memory_limit"]
+    ]
+    return min(shares, default=None)
+
+
+def _processors() -> int:
+    """Return how many tasks run at a time."""
+    return sum(worker["nthreads"] for worker in _workers()) or len(os.sched_getaffinity(0))
+
+
+def _workers() -> list[dict[str, Any]]:
+    """Return what the scheduler knows of its workers; none without a cluster."""
+    if not on_cluster():
+        return []
+    client = default_client()
+    try:
+        asked = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
+    except OSError:
+        return []  # who computes next sees that it is gone
+    return list(asked["workers"].values())
 
 
 def from_partitions(

@@ -97,7 +97,7 @@ def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
     return scanned, strata
 
 
-def place_in_blocks(
+def blocks_for(
     frame: Frame,
     spec: Blockwise,
     scanned: Scan,
@@ -108,16 +108,16 @@ def place_in_blocks(
     largest: int,
     *,
     fill: bool = False,
-) -> Placement:
+) -> Blocks:
     """Return the blocks of records, which are planned unless they are made already.
 
     `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
     far below the largest: a 2^d-tree of many columns has leaves of few records.
     """
     if isinstance(method, Blocks):
-        return place(frame, method, scanned, spec.k, planned_here=False)
+        return method
     max_block = largest if isinstance(spec.max_block, str) else spec.max_block
-    blocks = plan_blocks(
+    return plan_blocks(
         frame,
         scanned,
         strata,
@@ -128,7 +128,11 @@ def place_in_blocks(
         method=method or WHOLE,
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
-    return place(frame, blocks, scanned, spec.k, planned_here=True)
+
+
+def place_in_blocks(frame: Frame, spec: Blockwise, scanned: Scan, blocks: Blocks) -> Placement:
+    """Return where the records of a frame go, by blocks that were planned for it or before."""
+    return place(frame, blocks, scanned, spec.k, planned_here=blocks is not spec.blocking)
 
 
 def blockings(*others: str) -> list[str | None]:

@@ -28,7 +28,7 @@ from sdc_dask.engine.strata import Strata
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcValueError
 from sdc_dask.masking import blockwise
-from sdc_dask.masking.auto_block import auto_block, linear_block
+from sdc_dask.masking.auto_block import auto_block, auto_blocking, linear_block
 from sdc_dask.masking.centroids import (
     THOROUGH,
     Grouping,
@@ -84,11 +84,12 @@ class Microaggregation(Spec):
         - "zscores": by the sum of the standardized columns;
         - "mean", "weighted_mean", "owa", "choquet", "sugeno", "twofold": by an aggregation
           function of :mod:`sdc_dask.aggregation`, of columns scaled to [0, 1].
-    blocking : {"auto", "tree", "univariate", None} or Blocks, default "auto"
+    blocking : {"auto", "tree", "halves", "univariate", None} or Blocks, default "auto"
         How records are cut into blocks; groups never cross blocks. With None, "mdav" and "vmdav"
         mask all records of a stratum as one block, in the memory of one worker; the others put
         all records of a stratum in one order, which may run through any number of partitions.
-        "auto" is "tree" for the former, None for the latter.
+        "auto" is None for the latter; for the former "tree" for up to three columns, else
+        "halves", which loses less.
     max_block : int or "auto", default "auto"
         L: a block with more records is split. "auto" takes the largest for which masking a record
         costs about as much as moving it.
@@ -141,7 +142,8 @@ class Microaggregation(Spec):
     _: KW_ONLY
     method: str = option("mdav", f"how groups are formed: {', '.join(METHODS)}")
     blocking: str | Blocks | None = option(
-        "auto", "tree, univariate or none; auto is tree for mdav and vmdav, none for the others"
+        "auto",
+        "tree, halves, univariate or none; auto is a tree for mdav and vmdav, none for the others",
     )
     max_block: int | str = option("auto", "largest block of records that is searched for groups")
     standardize: bool = option(True, "measure distances in units of the columns' deviations")
@@ -206,10 +208,12 @@ class Microaggregation(Spec):
 
     @property
     def blocks_by(self) -> str | Blocks | None:
-        """How records are cut into blocks, with what "auto" stands for."""
-        if isinstance(self.blocking, str) and self.blocking == "auto":
-            return None if self.ordered else "tree"
-        return self.blocking
+        """How records are cut into blocks: None where "auto" stands for that."""
+        return None if self._auto and self.ordered else self.blocking
+
+    @property
+    def _auto(self) -> bool:
+        return isinstance(self.blocking, str) and self.blocking == "auto"
 
     @property
     def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
@@ -261,26 +265,36 @@ class Microaggregation(Spec):
             grouping = Vmdav(self.k, self.gain)
         else:
             grouping = Mdav(self.k)
-        n, d, k = scanned.n, len(columns), self.k
-        linear = self.ordered or self.refine
-        largest = max(k, linear_block(d)) if linear else auto_block(n, d, k)
         if self.refine:
             # MDAV takes too long for blocks as large as refinement can have them.
-            within = None if self.ordered else auto_block(n, d, k)
-            grouping = Refined(grouping, k, self.refine, within)
-        placement = blockwise.place_in_blocks(
+            within = None if self.ordered else auto_block(scanned.n, len(columns), self.k)
+            grouping = Refined(grouping, self.k, self.refine, within)
+        blocks = self._blocks(frame, scanned, strata, columns)
+        placement = blockwise.place_in_blocks(frame, self, scanned, blocks)
+        mask = MaskByCentroids(self.k, coordinates, grouping, self.decimals)
+        return Step(placement, mask, sums=scanned.sums(columns))
+
+    def blocks(self, frame: Frame) -> Blocks:
+        """Scan a frame and plan the blocks of the first set of columns."""
+        scanned, (strata, *_) = blockwise.survey(frame, self)
+        return self._blocks(frame, scanned, strata, self.columns[0])
+
+    def _blocks(
+        self, frame: Frame, scanned: Scan, strata: Strata, columns: tuple[Hashable, ...]
+    ) -> Blocks:
+        n, d, k = scanned.n, len(columns), self.k
+        linear = self.ordered or self.refine
+        return blockwise.blocks_for(
             frame,
             self,
             scanned,
             strata,
             columns,
-            coordinates,
-            self.blocks_by,
-            largest,
+            scanned.coordinates(columns, standardize=self.standardize),
+            auto_blocking(d) if self._auto else self.blocking,
+            max(k, linear_block(d)) if linear else auto_block(n, d, k),
             fill=bool(self.refine),
         )
-        mask = MaskByCentroids(k, coordinates, grouping, self.decimals)
-        return Step(placement, mask, sums=scanned.sums(columns))
 
     def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:
         """Return what records are put in order by. The first principal component takes a pass."""
@@ -311,9 +325,7 @@ def blocks_of(frame: Frame, spec: Microaggregation) -> Blocks:
             "for each."
         )
     spec.check(frame)
-    (step,) = spec.plan(frame)
-    assert step.blocks is not None
-    return step.blocks
+    return spec.blocks(frame)
 
 
 def _own_option(spec: Microaggregation, columns: arguments.ColumnSets) -> dict[str, Any]:

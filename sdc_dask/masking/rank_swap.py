@@ -93,7 +93,7 @@ class RankSwap(Spec):
         a single rank that is impossible, and the highest value stays.)
     buckets : int
         Number of buckets, of the method "buckets" alone.
-    blocking : {None, "tree", "univariate"} or Blocks, default None
+    blocking : {None, "tree", "halves", "univariate"} or Blocks, default None
         By default ranks are those of all records. With blocks, which must be of numeric columns,
         ranks and percentages are those of each block: values go to records that are similar in
         all columns, which keeps the relations between columns much better.
@@ -131,7 +131,7 @@ class RankSwap(Spec):
     _: KW_ONLY
     method: str = option("standard", f"how partners are drawn: {', '.join(METHODS)}")
     buckets: int | None = option(None, "of buckets: their number")
-    blocking: str | Blocks | None = option(None, "tree, univariate or none")
+    blocking: str | Blocks | None = option(None, "tree, halves, univariate or none")
     max_block: int | str = option("auto", "largest block of records")
     by: Any = option(None, "columns whose values swaps never cross")
     missing: str = option("keep", "keep, or error")
