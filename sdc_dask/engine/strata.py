@@ -133,6 +133,6 @@ def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
     except (TypeError, NotImplementedError):
         # The original text may show a value.
         raise SdcTypeError(
-            "a column whose values are compared, of `by` or of a key, holds some that cannot be, "
-            "such as lists: name columns of texts, numbers, dates or categories."
+            "a column of `by` or of keys holds values that cannot be compared, such as lists: name "
+            "columns of texts, numbers, dates or categories."
         ) from None
