@@ -356,7 +356,7 @@ def test_protect(tmp_path: Path) -> None:
     assert summary.sse is not None
     assert set(summary.sse.by_column) == {"age", "hours", "rent"}
     released = pd.read_parquet(tmp_path / "out")
-    assert released["town"].cat.categories.tolist() == ["west", "east"]
+    assert sorted(released["town"].cat.categories) == ["east", "west"]  # rows are in random order
     assert released["grade"].cat.ordered
     assert released["grade"].cat.categories.tolist() == ["Jena", "Bonn", "Mainz"]
     assert released["age"].max() <= 80
