@@ -18,6 +18,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, SdcError
+from sdc_dask.errors import SdcImportError
 from sdc_dask.job import Job
 from sdc_dask.release import delta
 from sdc_dask.release import files as files_module
@@ -239,7 +240,7 @@ def test_paths_of_targets(source: Path) -> None:
 
 def test_without_the_package(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(ValueError, match=r"pip install 'sdc-dask\[delta\]'"):
+    with pytest.raises(SdcImportError, match=r"pip install 'sdc-dask\[delta\]'"):
         sdc_dask.protect(source, source.with_name("out"), SPEC, keep="*", delta=True)
     sdc_dask.protect(source, source.with_name("out"), SPEC, keep="*")
     with pytest.raises(TypeError, match="delta must be True or False"):
