@@ -87,12 +87,24 @@ class FilledIn(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Fill in the methods of the accessor, once all modules are read."""
+        _in_markdown(pkg)
         specs = _specs(pkg)
         for method in pkg["accessor.SdcAccessor"].functions.values():
             for decorator in method.decorators:
                 built = re.fullmatch(r"_builds\((\w+)\)", str(decorator.value))
                 if built:
                     _fill(method, specs[built[1]])
+
+
+def _in_markdown(thing: griffe.Object) -> None:
+    """Write what docstrings have of reStructuredText as Markdown: roles and tables."""
+    if thing.docstring is not None:
+        text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", thing.docstring.value)
+        table = r"(?m)^( *)(=+ =[= ]*\n(?:.*\n)*? *=+ =[= ]*\n(?:.*\n)*? *=+ =[= ]*)$"
+        thing.docstring.value = re.sub(table, r"\1```text\n\1\2\n\1```", text)
+    for member in thing.members.values():
+        if not member.is_alias:
+            _in_markdown(member)
 
 
 def _specs(package: griffe.Module) -> dict[str, griffe.Class]:
