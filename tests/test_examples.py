@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import operator
 import re
 import runpy
 import shlex
@@ -13,6 +15,7 @@ from pathlib import Path
 import dask
 import pytest
 
+import sdc_dask
 from sdc_dask import cli
 from sdc_dask.release import cluster
 
@@ -141,3 +144,41 @@ def test_examples(
     monkeypatch.setattr(sys, "argv", [script, "--rows", "2000", *arguments])
     runpy.run_path(script, run_name="__main__")
     assert shown in capsys.readouterr().out
+
+
+# Names
+
+
+def test_names_in_documents_exist() -> None:
+    for document in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for name in re.findall(r"\.sdc\.([a-z]\w*)", text):
+            assert hasattr(sdc_dask.SdcAccessor, name), f"{document.name}: .sdc.{name}"
+        for path in re.findall(r"(?<![\w/])sdc_dask((?:\.[A-Za-z]\w*)+)", text):
+            assert _exists(path.lstrip(".")), f"{document.name}: sdc_dask{path}"
+
+
+def _exists(path: str) -> bool:
+    """Return whether a name is in the package: a module, or what is in one."""
+    module, rest = f"sdc_dask.{path}", ""
+    while module:
+        with contextlib.suppress(ImportError, AttributeError):
+            found = importlib.import_module(module)
+            return not rest or bool(operator.attrgetter(rest)(found))
+        module, _, name = module.rpartition(".")
+        rest = f"{name}.{rest}".rstrip(".")
+    return False
+
+
+def test_every_masking_is_documented() -> None:
+    pages = {
+        name: (ROOT / "docs" / name).read_text() for name in ("api.md", "coming_from_sdcmicro.md")
+    }
+    for name in sdc_dask.__all__:
+        thing = getattr(sdc_dask, name)
+        if (
+            isinstance(thing, type)
+            and issubclass(thing, sdc_dask.Spec)
+            and thing is not sdc_dask.Spec
+        ):
+            assert [page for page, text in pages.items() if name not in text] == [], name
