@@ -43,6 +43,7 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/series_tables.py $(ARGS)
 	$(BIN)/python benchmarks/refinement.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
 bench-compare: .venv/.installed-bench ## Show two runs side by side, e.g. ARGS=refinement
 	$(BIN)/python benchmarks/compare.py $(ARGS)
