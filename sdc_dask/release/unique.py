@@ -89,7 +89,7 @@ def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 def nearly_unique(columns: Iterable[tuple[str, Sequence[Distinct | None]]]) -> dict[str, float]:
-    """Return the columns of which so many values differ that they identify records, with the share."""
+    """Return the columns of which so many values differ that they identify records, and shares."""
     found = {}
     for name, parts in columns:
         known = [part for part in parts if part is not None]
