@@ -118,7 +118,7 @@ def survey(n: int, *, npartitions: int | None = None, seed: int = 0) -> dd.DataF
         ``interview``  datetime64     day of the interview
         ``household``  Int64          shared by neighbouring rows; about 2% missing
         ``age``        int64          16 to 95
-        ``hours``      float64        worked per week; few distinct values; 0 otherwise
+        ``hours``      float64        worked per week; few distinct values; 0 if not working
         ``income``     float64        per year, whole units; skewed; depends on age and hours
         ``tax``        float64        per year, whole units; progressive in income
         ``wealth``     float64        whole units; heavy tails; negative for some
