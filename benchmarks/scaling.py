@@ -171,7 +171,7 @@ def small_routed_partitions(size: int) -> Iterator[None]:
 
 def sets(quick: bool) -> list[dict[str, Any]]:
     """Sets of five columns of twenty by protect, k = 5, two workers with 1 GiB each."""
-    rows = 50_000 if quick else 2_000_000
+    rows = 50_000 if quick else 500_000
     names = [f"x{j}" for j in range(20)]
     table = []
     with tempfile.TemporaryDirectory() as name, local_cluster(2, "1GiB") as client:
@@ -235,7 +235,7 @@ def hot(quick: bool) -> list[dict[str, Any]]:
 
 def slow(quick: bool) -> list[dict[str, Any]]:
     """Two workers, both free or one stopped half of the time: medians of three runs in turn."""
-    rows = 50_000 if quick else 1_000_000
+    rows = 50_000 if quick else 300_000
     found: dict[str, list[float]] = {"both free": [], "one at half speed": []}
     with tempfile.TemporaryDirectory() as name, local_cluster(2, "1GiB") as client:
         source = Path(name) / "source"
