@@ -2,7 +2,9 @@
 
 - plan: plans with up to millions of leaves: building, fusing, sending, locating records.
 - leaves: how many leaves the tree of uniform data of ten billion records would have.
-- graph: frames of thousands of tiny partitions on a cluster: passes, tasks, size, memory.
+- graph: frames of thousands of tiny partitions: time to plan, tasks, size and memory of a graph.
+- tasks: what a task costs the scheduler and a worker.
+- batches: rows of a piece that are written for many receivers, and what one of them reads.
 - sets: one, two and four sets of five columns by protect: processor time and memory of workers.
 - hot: data of which a share is equal in all columns, or lies in a corner: the largest block.
 - slow: two workers of which one is stopped half of the time.
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -33,8 +36,11 @@ from common import memory_watch, parser, save, show, timed
 import sdc_dask
 from sdc_dask.blocking.tree import MAX_AXES, MAX_LEAVES
 from sdc_dask.engine import row_ids
+from sdc_dask.engine.batches import send
 from sdc_dask.errors import SdcWarning
 from sdc_dask.masking.auto_block import auto_block
+from sdc_dask.masking.run import plan as plan_specs
+from sdc_dask.masking.run import spool
 from sdc_dask.release.cluster import local_cluster
 
 MIB = 2**20
@@ -43,7 +49,7 @@ MIB = 2**20
 def main() -> None:
     """Run the benchmark."""
     arguments = parser(__doc__)
-    parts = {each.__name__: each for each in (plan, leaves, graph, sets, hot, slow)}
+    parts = {each.__name__: each for each in (plan, leaves, graph, tasks, batches, sets, hot, slow)}
     arguments.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     options = arguments.parse_args()
     warnings.simplefilter("ignore", SdcWarning)  # kept columns are unique: they are made up
@@ -121,42 +127,49 @@ def tiny(number: int) -> pd.DataFrame:
 
 
 def graph(quick: bool) -> list[dict[str, Any]]:
-    """Frames of tiny partitions on a cluster of one worker: as many routed partitions as half."""
+    """Graphs of protect over tiny partitions, with half as many routed ones: nothing is masked."""
     table = []
-    with local_cluster(1, "2GiB"):
-        for count in [50, 200] if quick else [1_000, 4_000, 10_000]:
-            frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
-            with small_routed_partitions(20 * 8 * 6 * 2):
-                before = psutil.Process().memory_info().rss
-                seconds, masked = timed(frame.sdc.microaggregate, list("abcde"), k=3, max_block=100)
-                building, made = timed(masked.optimize().__dask_graph__)
-            packing, packed = timed(cloudpickle.dumps, dict(made))
-            table.append(
-                {
-                    "partitions": count,
-                    "planning s": seconds,
-                    "graph s": building,
-                    "tasks": len(made),
-                    "tasks per partition": len(made) / count,
-                    "graph MiB": len(packed) / MIB,
-                    "pickle s": packing,
-                    "client MiB": (psutil.Process().memory_info().rss - before) / MIB,
-                }
-            )
-            del masked, made, packed
-        if not quick:
-            table += [throughput()]
+    spec = sdc_dask.Microaggregation(list("abcde"), 3, max_block=100)
+    for count in [50, 200] if quick else [1_000, 4_000, 10_000]:
+        frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
+        before = psutil.Process().memory_info().rss
+        with dask.config.set(scheduler="sync"), small_routed_partitions(2 * 20 * 8 * 6):
+            planning, planned = cpu_timed(plan_specs, frame, [spec])
+            building, trips = cpu_timed(spool, frame, planned, ["masked"], "routed")
+        made = dict(trips[0].back.dask)
+        packing, packed = cpu_timed(cloudpickle.dumps, made)
+        table.append(
+            {
+                "partitions": count,
+                "plan CPU s": planning,
+                "graph CPU s": building,
+                "tasks": len(made),
+                "tasks per partition": len(made) / count,
+                "graph MiB": len(packed) / MIB,
+                "pickle CPU s": packing,
+                "client MiB": (psutil.Process().memory_info().rss - before) / MIB,
+            }
+        )
     return table
 
 
-def throughput() -> dict[str, Any]:
-    """Compute a masked frame of tiny partitions: tasks per second, with next to no data."""
-    frame = dd.from_map(tiny, range(1_000), meta=tiny(0).iloc[:0])
-    with small_routed_partitions(20 * 8 * 6 * 2):
-        masked = frame.sdc.microaggregate(list("abcde"), k=3, max_block=100)
-        tasks = len(masked.optimize().__dask_graph__())
-        seconds, _ = timed(lambda: masked.map_partitions(len).compute())
-    return {"partitions": 1_000, "computing s": seconds, "tasks": tasks, "per s": tasks / seconds}
+def tasks(quick: bool) -> list[dict[str, Any]]:
+    """Tasks of a pass over tiny partitions, on a cluster of one worker."""
+    count = 200 if quick else 2_000
+    frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
+    with local_cluster(1, "2GiB") as client:
+        worker = psutil.Process(next(iter(client.run(os.getpid).values())))
+        frame.sdc.sse(frame)  # compiles
+        used = sum(worker.cpu_times()[:2])
+        here, _ = cpu_timed(frame.map_partitions(len).compute)
+        used = sum(worker.cpu_times()[:2]) - used
+    return [
+        {
+            "tasks": count,
+            "scheduler and client CPU ms per task": here / count * 1e3,
+            "worker CPU ms per task": used / count * 1e3,
+        }
+    ]
 
 
 @contextlib.contextmanager
@@ -167,6 +180,32 @@ def small_routed_partitions(size: int) -> Iterator[None]:
         yield
     finally:
         row_ids.TARGET_BYTES = before
+
+
+def batches(quick: bool) -> list[dict[str, Any]]:
+    """A piece of 200,000 records, a key and five values each, for so many receivers."""
+    rows = 20_000 if quick else 200_000
+    rng = np.random.default_rng(0)
+    values = {f"v{j}": rng.random(rows) for j in range(5)}
+    table = []
+    with tempfile.TemporaryDirectory() as name:
+        for receivers in (10, 100, 1_000, 10_000):
+            key = rng.integers(0, receivers * 1_000, rows)
+            routed = pd.DataFrame({"key": key, **values})
+            divisions = list(range(0, receivers * 1_000 + 1, 1_000))
+            writing, file = cpu_timed(send, routed, f"{name}/{receivers}", divisions)
+            chosen = rng.integers(0, receivers, 200)
+            reading, _ = cpu_timed(lambda file=file, some=chosen: [file.read(i) for i in some])
+            table.append(
+                {
+                    "receivers": receivers,
+                    "write CPU s": writing,
+                    "MiB": os.path.getsize(file.path) / MIB,
+                    "over values": os.path.getsize(file.path) / (rows * 48),
+                    "read CPU us per receiver": reading / len(chosen) * 1e6,
+                }
+            )
+    return table
 
 
 def sets(quick: bool) -> list[dict[str, Any]]:
