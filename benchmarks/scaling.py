@@ -128,34 +128,34 @@ def tiny(number: int) -> pd.DataFrame:
 
 def graph(quick: bool) -> list[dict[str, Any]]:
     """Graphs of protect over tiny partitions, with half as many routed ones: nothing is masked."""
-    table = []
+    return [graph_of(count) for count in ([50, 200] if quick else [1_000, 4_000, 10_000])]
+
+
+def graph_of(count: int) -> dict[str, Any]:
+    """Plan, and build the graph of one set of columns, for so many partitions."""
     spec = sdc_dask.Microaggregation(list("abcde"), 3, max_block=100)
-    for count in [50, 200] if quick else [1_000, 4_000, 10_000]:
-        frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
-        before = psutil.Process().memory_info().rss
-        with dask.config.set(scheduler="sync"), small_routed_partitions(2 * 20 * 8 * 6):
-            planning, planned = cpu_timed(plan_specs, frame, [spec])
-            building, trips = cpu_timed(spool, frame, planned, ["masked"], "routed")
-        made = dict(trips[0].back.dask)
-        packing, packed = cpu_timed(cloudpickle.dumps, made)
-        table.append(
-            {
-                "partitions": count,
-                "plan CPU s": planning,
-                "graph CPU s": building,
-                "tasks": len(made),
-                "tasks per partition": len(made) / count,
-                "graph MiB": len(packed) / MIB,
-                "pickle CPU s": packing,
-                "client MiB": (psutil.Process().memory_info().rss - before) / MIB,
-            }
-        )
-    return table
+    frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
+    before = psutil.Process().memory_info().rss
+    with dask.config.set(scheduler="sync"), small_routed_partitions(2 * 20 * 8 * 6):
+        planning, planned = cpu_timed(plan_specs, frame, [spec])
+        building, trips = cpu_timed(spool, frame, planned, ["masked"], "routed")
+    made = dict(trips[0].back.dask)
+    packing, packed = cpu_timed(cloudpickle.dumps, made)
+    return {
+        "partitions": count,
+        "plan CPU s": planning,
+        "graph CPU s": building,
+        "tasks": len(made),
+        "tasks per partition": len(made) / count,
+        "graph MiB": len(packed) / MIB,
+        "pickle CPU s": packing,
+        "client MiB": (psutil.Process().memory_info().rss - before) / MIB,
+    }
 
 
 def tasks(quick: bool) -> list[dict[str, Any]]:
     """Tasks of a pass over tiny partitions, on a cluster of one worker."""
-    count = 200 if quick else 2_000
+    count = 200 if quick else 1_000
     frame = dd.from_map(tiny, range(count), meta=tiny(0).iloc[:0])
     with local_cluster(1, "2GiB") as client:
         worker = psutil.Process(next(iter(client.run(os.getpid).values())))
