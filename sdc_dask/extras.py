@@ -8,18 +8,18 @@ from typing import Any
 from sdc_dask.errors import SdcImportError
 
 # The extra that brings a package along, by the name under which it is imported.
-EXTRAS = {"deltalake": "delta", "jinja2": "report", "s3fs": "s3"}
+EXTRAS = {"deltalake": "delta", "jinja2": "report", "matplotlib": "plot", "s3fs": "s3"}
 
 
-def load(package: str, what: str) -> Any:
-    """Import a package that may be missing.
+def load(module: str, what: str) -> Any:
+    """Import a module of a package that may be missing.
 
     Parameters
     ----------
-    package : str
+    module : str
         Its name in import statements.
     what : str
-        What it is needed for: the beginning of the message.
+        What the package is needed for: the beginning of the message.
 
     Raises
     ------
@@ -32,9 +32,9 @@ def load(package: str, what: str) -> Any:
     '[1]'
     """
     try:
-        return importlib.import_module(package)
+        return importlib.import_module(module)
     except ImportError:
-        raise missing(package, what) from None
+        raise missing(module.partition(".")[0], what) from None
 
 
 def missing(package: str, what: str) -> SdcImportError:
