@@ -9,7 +9,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-compare clean
+.PHONY: help demo test test-all lint docs bench bench-compare clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ lint: .venv/.installed-dev ## Check style, format and types
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
+docs: .venv/.installed-dev ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quick
 	$(BIN)/python benchmarks/blocking.py $(ARGS)
 	$(BIN)/python benchmarks/kernels.py $(ARGS)
@@ -40,12 +43,13 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/series_tables.py $(ARGS)
 	$(BIN)/python benchmarks/refinement.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
 bench-compare: .venv/.installed-bench ## Show two runs side by side, e.g. ARGS=refinement
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 clean: ## Remove the environment, caches and builds
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.installed-run: pyproject.toml | $(BIN)/python

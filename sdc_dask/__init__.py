@@ -3,6 +3,8 @@
 Importing this package registers the accessor ``.sdc`` on pandas and Dask DataFrames.
 """
 
+from importlib.metadata import version
+
 from sdc_dask import aggregation, datasets, grouping, plots, series
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.engine.blocks import Blocks
@@ -49,4 +51,4 @@ __all__ = [
     "series",
     "verify",
 ]
-__version__ = "0.1.0"
+__version__ = version("sdc-dask")

@@ -102,8 +102,8 @@ class SdcAccessor:
     """Statistical disclosure control of a DataFrame, as ``df.sdc``.
 
     Methods are the same for pandas and Dask frames, and so are their results. Masking methods
-    return a frame of the kind of the input; for a Dask frame it is lazy, but the passes that plan
-    the blocks run at once, as in ``set_index``. Measures are computed.
+    return a frame of the kind of the input; for a Dask frame it is lazy, except for the passes that
+    plan the blocks, which run at once, as in ``set_index``. Measures are computed.
     """
 
     def __init__(self, frame: Frame) -> None:

@@ -1,7 +1,7 @@
 """Aggregation functions: one number for every record, between its smallest and largest value.
 
 Means, ordered weighted averages and fuzzy integrals take an array of records by columns and work
-row by row, so that a record's number depends on nothing but the record.
+row by row, so that a record's number depends on the record alone.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def choquet(values: ArrayLike, measure: Measure) -> NDArray[np.float64]:
 
     Examples
     --------
-    Two columns that tell much the same: each alone weighs 0.75.
+    Two columns that say much the same: each alone weighs 0.75.
 
     >>> choquet([[2.0, 6.0], [6.0, 2.0], [4.0, 4.0]], [0.0, 0.75, 0.75, 1.0])
     array([5., 5., 4.])
@@ -255,7 +255,7 @@ def twofold(
     -----
     With the values in ascending order, A_i the columns of f_i and all above, and s_i the largest
     of min(f_j, mu_S(A_j)) for j up to i, it is the sum of s_i (mu_C(A_i) - mu_C(A_(i+1))), where
-    the last set is empty. A measure of 1 for all sets but the empty one, which is
+    the last set is empty. A measure of 1 for all sets except the empty one, which is
     ``threshold(0)``, has no effect: as the measure of Sugeno it leaves the Choquet integral, as
     the measure of Choquet the Sugeno integral.
 

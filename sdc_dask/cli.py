@@ -136,7 +136,7 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     "--order",
     type=click.Choice(ORDERS),
     default="random",
-    help="of rows, across all files; default: random. That of the source tells positions",
+    help="of rows, across all files; default: random. That of the source reveals positions",
 )
 @click.option(
     "--partition-by",
@@ -200,7 +200,7 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     help="kept columns that must not be learned: --report says what classes reveal of them",
     **OF_NAMES,
 )
-@click.option("--quiet", is_flag=True, help="print nothing but warnings and errors")
+@click.option("--quiet", is_flag=True, help="print only warnings and errors")
 @_debug
 @click.pass_context
 def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -> Work:

@@ -96,7 +96,7 @@ def survey(n: int, *, npartitions: int | None = None, seed: int = 0) -> dd.DataF
     Parameters
     ----------
     n : int
-        Number of persons, one a row.
+        Number of persons, one per row.
     npartitions : int, optional
         Number of partitions, by default one for every 2**18 rows begun. It does not change the
         values.
@@ -118,11 +118,11 @@ def survey(n: int, *, npartitions: int | None = None, seed: int = 0) -> dd.DataF
         ``interview``  datetime64     day of the interview
         ``household``  Int64          shared by neighbouring rows; about 2% missing
         ``age``        int64          16 to 95
-        ``hours``      float64        worked a week; few distinct values; 0 if not working
-        ``income``     float64        a year, whole units; skewed; depends on age and hours
-        ``tax``        float64        a year, whole units; progressive in income
+        ``hours``      float64        worked per week; few distinct values; 0 if not working
+        ``income``     float64        per year, whole units; skewed; depends on age and hours
+        ``tax``        float64        per year, whole units; progressive in income
         ``wealth``     float64        whole units; heavy tails; negative for some
-        ``rent``       float64        a month, in tens; grows with income; about 3% missing
+        ``rent``       float64        per month, in tens; grows with income; about 3% missing
         ============== ============== ==========================================================
 
     Examples

@@ -11,20 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from sdc_dask.errors import SdcImportError, SdcValueError
+from sdc_dask import extras
+from sdc_dask.errors import SdcValueError
 
 BEFORE, AFTER = "#3f6a96", "#7a2e00"
 
 
 def pyplot() -> Any:
     """Return matplotlib's module for pictures, or raise an error that says what to install."""
-    try:
-        from matplotlib import pyplot as module
-    except ImportError:
-        raise SdcImportError(
-            "a picture needs matplotlib, which is not installed: pip install 'sdc-dask[plot]'."
-        ) from None
-    return module
+    return extras.load("matplotlib.pyplot", "a picture")
 
 
 def axes(ax: Any, figsize: tuple[float, float] = (6.4, 4.8)) -> Any:

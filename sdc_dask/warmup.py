@@ -148,7 +148,7 @@ def warmup(columns: Sequence[int] = (), say: Callable[[str], None] = lambda text
         Numbers of columns for which loops are unrolled as well, as they are for 20,000 records and
         more.
     say : callable, optional
-        Is told what is compiled before it is.
+        Called with the name of what is compiled next.
     """
     with warnings.catch_warnings(action="ignore"), dask.config.set(scheduler="sync"):
         for name, work in WORK.items():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 from collections.abc import Iterator
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -69,14 +68,7 @@ def test_a_column_before_and_after(frame: pd.DataFrame) -> None:
 
 
 def test_no_matplotlib(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = builtins.__import__
-
-    def without(name: str, *args: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return really(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'sdc-dask\[plot\]'"):
         frame.sdc.plot(frame, "x1")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask.engine.moments import co_moments
+from sdc_dask.errors import SdcImportError
 from sdc_dask.report.measured import roles_of
 from sdc_dask.report.shapes import counts_on, grids_of, merged, shape_of
 
@@ -371,15 +372,8 @@ def test_no_jinja(
     masked: pd.DataFrame,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    really = builtins.__import__
-
-    def without(name: str, *args: Any) -> Any:
-        if name == "jinja2":
-            raise ImportError(name)
-        return really(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install 'sdc-dask\[report\]'"):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(SdcImportError, match=r"pip install 'sdc-dask\[report\]'"):
         sdc_dask.report(original, masked, tmp_path / "page.html", knows=SPEC)
 
 

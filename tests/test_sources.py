@@ -22,6 +22,7 @@ from pandas.testing import assert_frame_equal
 from s3_server import KEY, SECRET, Store
 
 from sdc_dask import SdcError
+from sdc_dask.errors import SdcImportError
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.schemas import wider
 from sdc_dask.release.source import Source, open_source
@@ -93,7 +94,7 @@ def test_local_places_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("where", "options", "error", "text"),
     [
-        ("gs://bucket/x", None, ValueError, "needs the package gcsfs: .* pip install gcsfs"),
+        ("gs://bucket/x", None, ImportError, "needs the package gcsfs, .* pip install gcsfs"),
         ("nonsense://x", None, ValueError, "'nonsense', which fsspec does not know"),
         (f"s3://me:{SECRET}@bucket/x", None, ValueError, "'s3://bucket/x' was given with a user"),
         ("x", {"key": 1}, ValueError, "storage_options have no meaning for 'x'"),
@@ -129,7 +130,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         raise ImportError
 
     monkeypatch.setattr("fsspec.core.url_to_fs", missing)
-    with pytest.raises(ValueError, match=r"needs the package s3fs: .* 'sdc-dask\[s3\]'"):
+    with pytest.raises(SdcImportError, match=r"needs the package s3fs, .* 'sdc-dask\[s3\]'"):
         Place.of("s3://bucket/x")
 
 

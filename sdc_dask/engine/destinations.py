@@ -21,7 +21,7 @@ Values: TypeAlias = Any  # ndarray of float64, shape (n, d), or Series
 
 
 class Destinations(ABC):
-    """Tells where the values of some columns go, and takes them back into their rows.
+    """Where the values of some columns go; takes them back into their rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Destinations(ABC):
         """Return the first key of every partition to come, and one beyond the last."""
 
     def needed(self) -> list[Hashable]:
-        """Return the columns that tell the place of a record."""
+        """Return the columns that decide the place of a record."""
         return list(dict.fromkeys([*self.columns, *self.by]))
 
     def checksum(self, part: pd.DataFrame, values: Values | None = None) -> np.uint64:

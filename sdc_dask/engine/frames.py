@@ -19,13 +19,12 @@ from typing import Any
 import dask
 import dask.dataframe as dd
 import pandas as pd
-from dask.dataframe.dask_expr import new_collection
-from dask.dataframe.dask_expr._expr import Expr
 from dask.dataframe.utils import UNKNOWN_CATEGORIES
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from distributed import default_client
 
+from sdc_dask.engine import expressions
 from sdc_dask.engine.batches import receive, send
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
@@ -44,7 +43,7 @@ def is_dask(frame: Frame) -> bool:
 
 def meta_of(frame: Frame) -> pd.DataFrame:
     """Return an empty pandas frame with the columns, dtypes and index of a frame."""
-    return frame._meta if is_dask(frame) else frame.iloc[:0]
+    return expressions.meta(frame) if is_dask(frame) else frame.iloc[:0]
 
 
 def has_unknown_categories(dtype: pd.CategoricalDtype) -> bool:
@@ -80,7 +79,9 @@ def partitions(frame: Frame) -> list[Task]:
     positions of one pass would not be those of the next. Simplifying alone pushes projections
     and filters into the reading, and merges nothing.
     """
-    return frame.simplify().to_delayed(optimize_graph=False) if is_dask(frame) else [frame]
+    if not is_dask(frame):
+        return [frame]
+    return expressions.simplified(frame).to_delayed(optimize_graph=False)
 
 
 @dataclass(frozen=True)
@@ -325,30 +326,7 @@ def from_partitions(
     same = in_place and len(parts) == frame.npartitions
     divisions = frame.divisions if same else None
     made = dd.from_delayed(_one_graph(parts), meta=meta, divisions=divisions, verify_meta=False)
-    return new_collection(_StillReads(made.expr, frame.expr))
-
-
-class _StillReads(Expr):
-    """A frame of delayed partitions, and the one that these read when they are computed.
-
-    Dask looks through expressions for files that are read before it overwrites them, and cannot
-    see into delayed partitions. Nothing else is done with the source.
-    """
-
-    _parameters = ["frame", "source"]  # noqa: RUF012 - Dask declares it so
-
-    @property
-    def _meta(self) -> pd.DataFrame:
-        return self.frame._meta
-
-    def _divisions(self) -> tuple:
-        return self.frame._divisions()
-
-    def _simplify_down(self) -> Expr:
-        return self.frame
-
-    def _lower(self) -> Expr:
-        return self.frame
+    return expressions.reading(made, frame)
 
 
 def _flat(tasks: Task | list[Any]) -> Iterator[Task]:

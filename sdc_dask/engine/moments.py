@@ -173,7 +173,7 @@ def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> _Partia
 
 
 def co_moments_of(values: Mapping[Hashable, NDArray[np.float64]], n: int) -> CoMoments:
-    """Add up columns, their squares and their products exactly, but for what is not finite.
+    """Add up columns, their squares and their products exactly, except for what is not finite.
 
     Parameters
     ----------

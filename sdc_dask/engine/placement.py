@@ -42,7 +42,7 @@ class Placement(Destinations):
     def block_of(
         self, part: pd.DataFrame, number: int, values: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """Tell the block of every record of a partition."""
+        """Return the block of every record of a partition."""
         fused = self.blocks.fused_of(part, values)
         if not len(self.cut):
             return fused

@@ -105,7 +105,7 @@ def principal_axes(covariance: NDArray[np.float64], number: int) -> NDArray[np.f
 
 
 def _products(moments: CoMoments) -> NDArray[np.float64]:
-    """Return X'X / n, but for a factor that brings it into the range of float64."""
+    """Return X'X / n, except for a factor that brings it into the range of float64."""
     columns = moments.columns
     squares = [(each.squares, each.n) for each in moments.sums.values()]
     largest = max(max(total for total, _ in squares), 1)

@@ -63,7 +63,7 @@ class Expected:
                 f"partition {number} has {len(values)} rows, and had {self.rows[number]} when it "
                 f"was scanned. {NOT_THE_SAME}"
             )
-        # What is compared with NaN is false: it passes, but in columns that had none.
+        # What is compared with NaN is false: it passes, except in columns that had none.
         outside = (values < self.low) | (values > self.high) | (np.isnan(values) & self.complete)
         if outside.any():
             raise SdcRuntimeError(
@@ -186,7 +186,7 @@ class Pile:
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass tells of a frame: rows by partition, columns, strata by rule."""
+    """What one pass finds out about a frame: rows by partition, columns, strata by rule."""
 
     rows: tuple[int, ...]
     columns: dict[Hashable, ColumnScan]

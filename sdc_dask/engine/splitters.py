@@ -68,13 +68,13 @@ class Splitters:
         return [0, *borders.tolist(), len(self)]
 
     def stratum_of(self, bucket: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell the stratum of buckets."""
+        """Return the strata of buckets."""
         return np.searchsorted(self._first_buckets(), bucket, side="right") - 1
 
     def bucket_of(
         self, stratum: NDArray[np.int64], key: NDArray[np.float64], ids: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Tell the bucket of records."""
+        """Return the buckets of records."""
         first = self._first_buckets()
         bucket = first[stratum]
         limits = np.searchsorted(self.stratum, np.arange(self.n_strata + 1))

@@ -49,7 +49,7 @@ def box_tree(
 
 @jit
 def _own_parents(owners):
-    """Tell the owners of all nodes from those of the boxes."""
+    """Return the owners of all nodes, from those of the boxes."""
     for node in range(len(owners) // 2 - 1, -1, -1):
         left = owners[2 * node + 1]
         owners[node] = left if left == owners[2 * node + 2] else -1

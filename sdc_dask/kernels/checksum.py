@@ -20,7 +20,7 @@ def checksum(cells):
     Returns
     -------
     uint64
-        Different for other cells or another order, but for a chance of 2**-64.
+        Different for other cells or another order, except for a chance of 2**-64.
     """
     n, d = cells.shape
     total = np.uint64(n)

@@ -23,7 +23,7 @@ class Coordinates:
 
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
-    exponent: NDArray[np.int64]  # values are divided by 2**exponent, 0 but for extremes
+    exponent: NDArray[np.int64]  # values are divided by 2**exponent, 0 except for extremes
 
     @classmethod
     def of(
@@ -39,7 +39,7 @@ class Coordinates:
 
         Standardized columns are divided by their population deviation, a constant one by 1.
         Otherwise all columns are divided by one power of two: the geometry stays. So does the grid
-        that values may lie on, since then the centre is not the mean, but a number on it.
+        that values may lie on, since then the centre is a number on it instead of the mean.
         """
         largest = np.maximum(np.abs(low), np.abs(high))
         exponent = np.frexp(np.where(largest > 0, largest, 1.0))[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What is added up to compare two versions of columns, exactly and a few nanoseconds a value.
+"""What is added up to compare two versions of columns, exactly and a few nanoseconds per value.
 
 Differences of values, and counts on a grid. All kernels read columns once and keep nothing of their
 length.
@@ -39,7 +39,7 @@ class Differences:
     infinite: int = 0  # relative differences that exceed float64
     invalid: int = 0  # cells that are infinite, or missing in one version only
     absolute: int = 0  # sum of |x - x'|
-    relative: int = 0  # sum of |x - x'| / |x|, but for zeros
+    relative: int = 0  # sum of |x - x'| / |x|, except for zeros
 
     def __add__(self, other: Differences) -> Differences:
         return Differences(

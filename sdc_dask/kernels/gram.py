@@ -1,4 +1,4 @@
-"""Sums of columns and of products of all pairs of them, exactly and a few nanoseconds a value."""
+"""Sums of columns and of products of all pairs of them, exactly and a few nanoseconds per value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def exact_gram(
     """Add up columns, their squares and the products of all pairs of them exactly.
 
     The same as `exact_sum` of every column and `exact_products` of every pair, and several times
-    faster where the largest value of a column is at most 2**28 times the smallest but for zeros.
+    faster where the largest value of a column is at most 2**28 times the smallest except for zeros.
 
     Parameters
     ----------

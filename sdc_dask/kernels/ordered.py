@@ -233,7 +233,7 @@ def _step(state, column, cost, end, begin, turn, s, k):
 
 @jit
 def _may_fall(state, floor, turn):
-    """Tell whether a larger group may be cheaper than the best one, for any end of a turn."""
+    """Return whether a larger group may be cheaper than the best one, for any end of a turn."""
     count = 0
     for e in range(min(turn, REBASE)):
         count += floor[e] + state[REBASE + e] < state[2 * REBASE + e]

@@ -1,8 +1,8 @@
 """Rank swapping: which rank gives its value to which, a matter of chance and of numbers alone.
 
-A swap is told by sources: the record of rank r gets the value of rank ``sources[r]``. Every rank is
-the source of exactly one. Values are not needed, so that the swaps of any column with n values can
-be drawn before the column is seen.
+A swap is given by sources: the record of rank r gets the value of rank ``sources[r]``. Every rank
+is the source of exactly one. Values are not needed, so that the swaps of any column with n values
+can be drawn before the column is seen.
 
 In all methods the ranks are visited in ascending order, and each that has no partner yet is given
 one among those that have none. So every value moves once, and none is left over: if the number of
@@ -23,7 +23,7 @@ from sdc_dask.kernels.free_ranks import all_free, count_below, find, is_free, ta
 
 
 class Sources(ABC):
-    """Tells which rank gets the value of which, rank after rank."""
+    """Which rank gets the value of which, rank after rank."""
 
     @abstractmethod
     def draw(self, count: int) -> NDArray[np.int64]:

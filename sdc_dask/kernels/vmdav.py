@@ -61,7 +61,7 @@ def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]
     - A group grows even if that leaves fewer than k records; and the last records may make a group
       larger than 2k - 1.
     - If e is the only record left, there is no d_out: e joins the group closest to it.
-    - Squared distances are compared, with the square of `gain`: that is the rule but for rounding.
+    - Squared distances are compared, with the square of `gain`: the rule, except for rounding.
 
     Source: A. Solanas and A. Martinez-Balleste, "V-MDAV: a multivariate microaggregation with
     variable group size", COMPSTAT 2006.
@@ -168,7 +168,7 @@ def _from_outside_in(points):
 
 @jit
 def _is_closer(inner, outer, gain):
-    """Tell whether a record joins, by its squared distances to the group and to the others."""
+    """Return whether a record joins, by its squared distances to the group and to the others."""
     return inner < gain * gain * outer
 
 

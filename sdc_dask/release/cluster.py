@@ -303,7 +303,7 @@ def check_visible(paths: Sequence[str | os.PathLike[str]]) -> None:
 
 @contextlib.contextmanager
 def _marked(path: str) -> Iterator[Mapping[str, int | bool]]:
-    """Give paths that tell a file or directory from one of its name on another machine.
+    """Give paths that distinguish a file or directory from one of its name on another machine.
 
     With each comes the size that must be found, or True if something must be there.
     """

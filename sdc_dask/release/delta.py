@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
+from sdc_dask import extras
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.listing import levels_of
@@ -201,11 +202,4 @@ def _check(directory: Path, schema: Any, files: Sequence[ReleasedFile]) -> None:
 
 
 def _deltalake() -> Any:
-    try:
-        import deltalake
-    except ImportError:
-        raise SdcValueError(
-            "delta=True (--delta) needs the package deltalake: install it with "
-            "pip install 'sdc-dask[delta]'."
-        ) from None
-    return deltalake
+    return extras.load("deltalake", "delta=True (--delta)")

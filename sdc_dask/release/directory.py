@@ -35,7 +35,7 @@ def check_directory(target: Path, replace: bool) -> None:
 def check_replaceable(target: Path) -> None:
     """Raise FileExistsError unless what stands at a target is a release: nothing else is deleted.
 
-    That is a directory with a whole manifest, and no entries but the files in it; or an empty one.
+    That is a directory with a whole manifest, and no entries except its files; or an empty one.
     """
     what = _what_is_there(target)
     if what is not None:

@@ -64,7 +64,7 @@ def write_files(
     pieces = enumerate(source.pieces)
     if shuffle is None:
         pairs = [call(write_piece, piece, number, *shared, folder) for number, piece in pieces]
-        # A file is told in a few numbers: those of all are small enough for one place.
+        # A file is described by a few numbers: those of all are small enough for one place.
         compared, written = _unzip(call, pairs)
     else:
         drawn = call.share(shuffle)

@@ -36,7 +36,7 @@ def locked_directory(path: Path) -> Iterator[Path]:
     Parameters
     ----------
     path : Path
-        Nothing may be there yet, but its parent.
+        Nothing may be there yet except its parent.
 
     Yields
     ------
@@ -89,7 +89,7 @@ def remove_dead(parent: Path, pattern: str) -> int:
     try:
         names = [name for name in os.listdir(parent) if fnmatch.fnmatchcase(name, pattern)]
     except OSError:
-        return 0  # what cannot be listed is told by whoever writes there
+        return 0  # what cannot be listed is reported by whoever writes there
     return sum(_removed_if_dead(parent / name) for name in names)
 
 

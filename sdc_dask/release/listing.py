@@ -17,7 +17,7 @@ from sdc_dask.release.places import Place
 
 _WILD = frozenset("*?[")
 
-# What tells in various stores whether a file is the same one, best first.
+# What shows in various stores whether a file is the same one, best first.
 _MARKS = (
     ("ETag", "etag"),
     ("VersionId", "version_id", "generation"),
@@ -47,7 +47,7 @@ _CONVERSIONS = {
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells whether a file is the one that was opened."""
+    """What shows whether a file is the one that was opened."""
 
     path: str
     size: int

@@ -21,7 +21,7 @@ from sdc_dask.series.layouts import to_wide
 
 @dataclass(frozen=True)
 class Long:
-    """Says that a source has a row for each record and time, and which columns tell which.
+    """Says that a source has a row for each record and time, and which columns say which.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def _known_names(content: bytes | None, target: Place) -> set[str]:
 def check_store_target(target: Place, replace: bool) -> None:
     """Raise an error unless a release can be put there: only a release is replaced.
 
-    That is a manifest, and no objects but those that it names.
+    That is a manifest, and no objects except those that it names.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class Publication:
     def _put_manifest(self, content: bytes) -> None:
         """Write the manifest, unless another one came first."""
         place = self.staging.target / NAME
-        info = place.info()  # before the manifest is read: it tells if it changes afterwards
+        info = place.info()  # before the manifest is read: it shows if that changes afterwards
         self._check_alone()
         failed: Exception | None = None
         try:
@@ -482,7 +482,7 @@ class Leftover:
     def remove(self) -> None:
         """Remove it, and whatever its run left at the target that no release has.
 
-        Only if its run is dead: nobody can tell from another machine.
+        Only if its run is dead, which nobody can know from another machine.
         """
         self.staging._clear(self.replaces)
 

@@ -14,16 +14,15 @@ from typing import IO, Any
 import fsspec  # type: ignore[import-untyped]
 from fsspec.registry import known_implementations  # type: ignore[import-untyped]
 
+from sdc_dask import extras
 from sdc_dask.errors import (
     SdcError,
     SdcFileNotFoundError,
+    SdcImportError,
     SdcRuntimeError,
     SdcTypeError,
     SdcValueError,
 )
-
-# Packages that extras of this one bring along.
-_EXTRAS = {"s3fs": "s3"}
 
 # Options that may be shown where a store cannot be reached; any other may be a secret.
 _SHOWN = {"account_name", "endpoint_url", "host", "port", "project", "region_name"}
@@ -132,7 +131,7 @@ class Place:
         try:
             fs, path = fsspec.core.url_to_fs(text, **options)
         except ImportError:
-            raise SdcValueError(f"{shown!r} needs {_package(protocol)}.") from None
+            raise _not_installed(protocol, shown) from None
         except Exception as error:
             raise SdcValueError(
                 f"{shown!r} cannot be used as a URL with these storage_options "
@@ -237,15 +236,14 @@ class Place:
         return _reason(error, self.fs.storage_options)
 
 
-def _package(protocol: str) -> str:
-    """Say what to install for a protocol."""
+def _not_installed(protocol: str, shown: str) -> SdcImportError:
+    """Return the error for a protocol whose package is missing."""
     known = known_implementations.get(protocol, {})
     package = known.get("class", "").partition(".")[0]
-    if package in _EXTRAS:
-        return f"the package {package}: install it with pip install 'sdc-dask[{_EXTRAS[package]}]'"
     if package and package != "fsspec":
-        return f"the package {package}: install it with pip install {package}"
-    return f"another package: {known.get('err', 'see the documentation of fsspec')}"
+        return extras.missing(package, repr(shown))
+    why = known.get("err", "see the documentation of fsspec")
+    return SdcImportError(f"{shown!r} needs a package that is not installed: {why}.")
 
 
 def _reason(error: Exception, options: Mapping[str, Any]) -> str:

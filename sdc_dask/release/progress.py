@@ -20,7 +20,7 @@ _LAST_LOOK = 1.0  # seconds in which a bar comes to its end
 
 
 def say(text: str, show: bool) -> None:
-    """Tell which stage begins."""
+    """Say which stage begins."""
     if show:
         print(text, file=sys.stderr, flush=True)
 

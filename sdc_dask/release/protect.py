@@ -129,7 +129,7 @@ def protect(
         of them.
     order : {"random", "source"}, default "random"
         Of the rows, across all files. A random one is drawn afresh, and nobody can repeat it; files
-        are of even size. That of the source tells whoever knows the position of a record there
+        are of even size. That of the source shows whoever knows the position of a record there
         which record it is: one file for each piece of the source, as Dask reads them, files in
         order of the numbers in their names.
     partition_by : str or list of str, optional
@@ -172,7 +172,7 @@ def protect(
     Warns
     -----
     UserWarning
-        If kept columns are unique or nearly so: such a value tells which record it is.
+        If kept columns are unique or nearly so: such a value identifies its record.
 
     Returns
     -------

@@ -72,7 +72,7 @@ class Distinct:
             return 0.0
         different = len(self.smallest)
         if different == _SKETCH:
-            # Hashes are spread evenly: the largest of these tells how many there are in all.
+            # Hashes are spread evenly: the largest of these shows how many there are in all.
             different = round((_SKETCH - 1) / (int(self.smallest[-1]) / 2**64))
         return min(1.0, (self.few + min(self.many, different)) / self.rows)
 
@@ -89,7 +89,7 @@ def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 def nearly_unique(columns: Iterable[tuple[str, Sequence[Distinct | None]]]) -> dict[str, float]:
-    """Return the columns of which so many values differ that they tell records, with the share."""
+    """Return the columns of which so many values differ that they identify records, and shares."""
     found = {}
     for name, parts in columns:
         known = [part for part in parts if part is not None]

@@ -60,7 +60,7 @@ def compute(
     ----------
     task : Delayed or list of Delayed
     show : bool, default False
-        Whether to tell on standard error what is waited for. Otherwise only trouble is told, as a
+        Whether to say on standard error what is waited for. Otherwise only trouble is shown, as a
         warning.
     beside : callable, optional
         From the client and the futures on a cluster to a context that is open meanwhile.
@@ -155,7 +155,7 @@ class Watch:
     ----------
     client : Client
     show : bool
-        Whether to tell each state on standard error.
+        Whether to show each state on standard error.
     """
 
     def __init__(self, client: Client, *, show: bool) -> None:
@@ -259,7 +259,7 @@ class Watch:
         self._most = max(self._most, len(new))
 
     def _trouble(self, state: str, what: str, remedy: str, *, times: float = 1) -> None:
-        """Tell what is wrong, or raise it if it has been so for too long."""
+        """Say what is wrong, or raise it if it has been so for too long."""
         self._enter(state)
         limit = times * self.patience
         lasted = time.monotonic() - self._since

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 from typing import Any
 
-from sdc_dask.errors import SdcImportError
+from sdc_dask import extras
 from sdc_dask.report.measured import Correlation, Measured
 from sdc_dask.report.numbers import number, percent, signed, whole
 from sdc_dask.report.pictures import correlation_moves, histogram, quantile_moves
@@ -18,12 +18,7 @@ _PACKAGES = ("sdc-dask", "dask", "numba", "numpy", "pandas", "pyarrow", "scipy")
 
 def template(edition: str) -> Any:
     """Return the template of an edition, or raise an error that says what to install."""
-    try:
-        import jinja2
-    except ImportError:
-        raise SdcImportError(
-            "a report needs jinja2, which is not installed: pip install 'sdc-dask[report]'."
-        ) from None
+    jinja2 = extras.load("jinja2", "a report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("sdc_dask.report", "templates"),
         autoescape=True,

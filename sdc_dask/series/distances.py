@@ -1,7 +1,7 @@
 """Distances of time series: point by point, by slopes, and along the cheapest alignment.
 
 A series is a row of an array. Series are compared row by row, in loops of a fixed order, so that
-a distance depends on nothing but the two series.
+a distance depends on the two series alone.
 """
 
 from __future__ import annotations

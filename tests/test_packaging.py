@@ -1,0 +1,97 @@
+"""What a wheel must hold and say, and which names of others are relied upon; nothing is built."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from dask.dataframe.dask_expr._expr import Expr
+from packaging.requirements import Requirement
+
+import sdc_dask
+from sdc_dask import extras
+from sdc_dask.engine import expressions
+from sdc_dask.errors import SdcImportError
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "sdc_dask"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_all_files_that_are_no_code_are_package_data() -> None:
+    packed: set[Path] = set()
+    for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items():
+        folder = ROOT / package.replace(".", "/")
+        for pattern in patterns:
+            found = set(folder.glob(pattern))
+            assert found, f"no file matches {pattern!r} of {package!r}"
+            packed |= found
+    there = {
+        path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {path for path in there if path.suffix != ".py"} == packed
+    assert PACKAGE / "py.typed" in packed
+    folders = {path.parent for path in there if path.suffix == ".py"}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_there_is_one_version() -> None:
+    assert sdc_dask.__version__ == metadata.version("sdc-dask") == PROJECT["project"]["version"]
+
+
+def test_extras_that_messages_and_documents_name_exist() -> None:
+    offered = PROJECT["project"]["optional-dependencies"]
+    documents = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *PACKAGE.rglob("*.py")]
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        for named in re.findall(r"'sdc-dask\[([a-z0-9,]+)\]'", text):
+            assert set(named.split(",")) <= set(offered), f"{document.name} names {named}"
+    for package, extra in extras.EXTRAS.items():
+        brought = {Requirement(text).name for text in offered[extra]}
+        assert package in brought, f"the extra {extra} does not bring {package}"
+
+
+@pytest.mark.parametrize("package", sorted(extras.EXTRAS))
+def test_a_missing_package_is_one_error(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    wanted = (
+        f"this needs the package {package}, which is not installed: "
+        f"pip install 'sdc-dask[{extras.EXTRAS[package]}]'."
+    )
+    with pytest.raises(SdcImportError, match=f"^{re.escape(wanted)}$"):
+        extras.load(package, "this")
+
+
+def _private_names_of_dask(path: Path) -> set[str]:
+    """Return the names of Dask in a file that are not public, as far as they can be seen."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and re.match(
+            "(dask|distributed)(\\.|$)", node.module or ""
+        ):
+            names = [*(node.module or "").split("."), *(each.name for each in node.names)]
+            found |= {name for name in names if name.startswith("_") or name == "dask_expr"}
+        elif isinstance(node, ast.Attribute):
+            found |= {node.attr} & {"_meta", "_divisions", "_expr", "expr", "simplify", "dask_expr"}
+    return found
+
+
+def test_private_names_of_dask_are_in_one_file() -> None:
+    using = {path.name for path in PACKAGE.rglob("*.py") if _private_names_of_dask(path)}
+    assert using == {"expressions.py"}
+
+
+def test_dask_has_the_names_that_are_not_public() -> None:
+    hooks = ("_meta", "_divisions", "_simplify_down", "_lower", "_parameters")
+    changed = [name for name in hooks if not hasattr(Expr, name)]
+    frame = sdc_dask.datasets.uniform(10, 1, npartitions=2)
+    changed += [name for name in ("_meta", "expr", "simplify") if not hasattr(frame, name)]
+    assert not changed, f"Dask has changed {changed}: look at sdc_dask/engine/expressions.py"
+    made = expressions.reading(frame.copy(), frame)
+    assert made.compute().equals(frame.compute())
+    assert made.divisions == frame.divisions
