@@ -86,3 +86,16 @@ def draw_rows(n: int, sample: int | None, entropy: int) -> NDArray[np.int64]:
     if sample is None or sample >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng(entropy).choice(n, sample, replace=False, shuffle=False))
+
+
+def tried_of(tried: int, n: int) -> str:
+    """Return how many of n records are tried, in words.
+
+    Examples
+    --------
+    >>> tried_of(5_000, 20_000), tried_of(20_000, 20_000)
+    ('a random sample of 5,000 of 20,000 records was tried', 'all records were tried')
+    """
+    if tried < n:
+        return f"a random sample of {tried:,} of {n:,} records was tried"
+    return "all records were tried"

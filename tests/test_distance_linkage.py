@@ -275,7 +275,7 @@ def test_a_sample_of_all_records_is_all_of_them() -> None:
     everything = distance_linkage(frame, masked, ["x0", "x1"])
     assert distance_linkage(frame, masked, ["x0", "x1"], sample=300) == everything
     most = distance_linkage(frame, masked, ["x0", "x1"], sample=299, random_state=0)
-    assert most.note == "a random sample of 300 records was tried"
+    assert most.note == "a random sample of 299 of 300 records was tried"
     assert most.high - most.low < 2
     assert most.low <= everything.rate <= most.high
 

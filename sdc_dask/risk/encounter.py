@@ -21,7 +21,7 @@ from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.engine.scan import Scan, merge_scans, scan_partition
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.errors import SdcValueError
-from sdc_dask.sampling import Sampling
+from sdc_dask.sampling import Sampling, tried_of
 
 ONE_STRATUM = StrataRule(())
 
@@ -74,9 +74,7 @@ class Encounter:
     @property
     def note(self) -> str:
         """How many records are tried, in words."""
-        if self.sampled:
-            return f"a random sample of {self.n:,} records was tried"
-        return "all records were tried"
+        return tried_of(len(self.tried), self.n)
 
     def check(self) -> None:
         """Raise ValueError unless all records can be linked."""

@@ -22,7 +22,7 @@ from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.gower import count_near, pair_distances
 from sdc_dask.risk.linkage import Linkage, count_links, of_ties
-from sdc_dask.sampling import Sampling
+from sdc_dask.sampling import Sampling, tried_of
 
 # Records that are all tried: each is compared with all different masked ones.
 MOST_TRIED = 50_000
@@ -82,9 +82,7 @@ def link_by_gower(
     old, new = map_reduce(frames, _take, _stack, scale, tried, extent.rows)
     limits = pair_distances(*old, *new)
     ties = map_reduce(frames[1], _search, _merge, scale, old, limits)
-    note = "all records were tried"
-    if len(tried) < n:
-        note = f"a random sample of {n:,} records was tried"
+    note = tried_of(len(tried), n)
     return of_ties("Gower distance", len(names), count_links(ties), n, note)
 
 
