@@ -143,7 +143,7 @@ class SdcAccessor:
             record by MDAV costs about as much as moving it.
         method : {"tree", "halves", "univariate"}, default "tree"
             "tree" halves all dimensions of a box with more than L records. "halves" halves the
-            widest alone, and packs small leaves with their neighbours. "univariate" cuts the range
+            widest alone, and fuses leaves of less than L/4 records. "univariate" cuts the range
             of the first column into n/L intervals of equal width.
         standardize : bool, default True
             Measure distances between leaves in units of the columns' deviations.

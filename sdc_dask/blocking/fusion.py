@@ -1,7 +1,7 @@
 """Fusion: a leaf with fewer than k records joins the leaf with the nearest centroid.
 
 Source: J. Domingo-Ferrer, "Blocking methods for microdata protection", ESSnet-SDC, 2008,
-section 2.2. Before, small leaves may be packed with their neighbours in a tree.
+section 2.2.
 """
 
 from __future__ import annotations
@@ -40,58 +40,81 @@ def fuse(
     >>> fuse(np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([9, 1, 1, 1]), k=2)
     array([0, 0, 1, 1])
     """
-    block = np.arange(len(count))
-    centre = centroid.astype(float)
-    size = count.astype(np.int64)
-    while len(size) > 1 and (size < k).any():
-        small = np.flatnonzero(size < k)
-        # The nearest of all is the leaf itself, or one that coincides with it.
-        _, near = KDTree(centre).query(centre[small], k=2)
-        partner = np.where(near[:, 0] == small, near[:, 1], near[:, 0])
-        links = coo_array(
-            (np.ones(len(small), np.int8), (small, partner)), shape=(len(size), len(size))
-        )
-        _, merged = connected_components(links, directed=False)
-        merged = _number_by_first(merged)
-        centre, size = centres(centre, size, merged)
-        block = merged[block]
-    return block
+    made = _Made(centroid, count)
+    while len(made.size) > 1 and (made.size < k).any():
+        small = np.flatnonzero(made.size < k)
+        partner, _ = made.nearest(small, np.arange(len(made.size)))
+        made.join(small, partner)
+    return made.block
 
 
-def pack(count: NDArray[np.int64], max_block: int) -> NDArray[np.int64]:
-    """Pack leaves that follow each other in a tree into blocks of about the largest size.
-
-    Blocks have at most L records, or a quarter more if one of what is put together has less than
-    that quarter: no leaf of few records need stay alone.
+def fill(
+    centroid: NDArray[np.float64],
+    count: NDArray[np.int64],
+    few: int,
+    largest: int,
+) -> NDArray[np.int64]:
+    """Fuse leaves with few records, the smallest first, as long as blocks do not become too large.
 
     Parameters
     ----------
-    count : ndarray of int64, shape (leaves,)
-        Records by leaf, in the order of the tree.
-    max_block : int
-        L, the largest leaf.
+    centroid, count : ndarray
+        As in :func:`fuse`.
+    few : int
+        Blocks with fewer records join others.
+    largest : int
+        Blocks with more records are joined no more.
 
     Returns
     -------
     ndarray of int64, shape (leaves,)
-        The block of every leaf, in order.
+        As in :func:`fuse`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> pack(np.array([50, 40, 30, 80, 2, 99]), max_block=100)
-    array([0, 0, 1, 2, 2, 3])
+    >>> fill(np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([9, 2, 2, 3]), few=4, largest=8)
+    array([0, 1, 1, 1])
     """
-    few = max_block // 4
-    block = np.empty(len(count), np.int64)
-    number, held = 0, 0
-    for leaf, records in enumerate(count.tolist()):
-        small = held < few or records < few
-        if held + records > max_block + (few if small else 0):
-            number, held = number + 1, 0
-        block[leaf] = number
-        held += records
-    return block
+    made = _Made(centroid, count)
+    while made.size.min() < few:
+        small = np.flatnonzero(made.size < min(few, 2 * made.size.min()))
+        others = np.flatnonzero(made.size <= largest)
+        if len(others) < 2:
+            break
+        partner, distance = made.nearest(small, others)
+        # If all joined at once, those around a dense region would make one huge block.
+        order = np.argsort(distance, kind="stable")
+        _, first = np.unique(partner[order], return_index=True)
+        made.join(small[order[first]], partner[order[first]])
+    return made.block
+
+
+class _Made:
+    """Blocks as they are made of leaves."""
+
+    def __init__(self, centroid: NDArray[np.float64], count: NDArray[np.int64]) -> None:
+        self.block = np.arange(len(count))
+        self.centre = centroid.astype(float)
+        self.size = count.astype(np.int64)
+
+    def nearest(
+        self, small: NDArray[np.int64], others: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the nearest of others, which small blocks are among, and how far it is."""
+        # The nearest of all is the block itself, or one that coincides with it.
+        distance, near = KDTree(self.centre[others]).query(self.centre[small], k=2)
+        near = others[near]
+        return np.where(near[:, 0] == small, near[:, 1], near[:, 0]), distance[:, 1]
+
+    def join(self, small: NDArray[np.int64], partner: NDArray[np.int64]) -> None:
+        """Join blocks with their partners."""
+        n = len(self.size)
+        links = coo_array((np.ones(len(small), np.int8), (small, partner)), shape=(n, n))
+        _, merged = connected_components(links, directed=False)
+        merged = _number_by_first(merged)
+        self.centre, self.size = centres(self.centre, self.size, merged)
+        self.block = merged[self.block]
 
 
 def centres(

@@ -80,19 +80,6 @@ class Tree:
         rows = np.flatnonzero((target >= self.counted.start) & (target < self.counted.stop))
         return count_cells(target[rows], code[rows], rows, points, self.low, self.high)
 
-    def leaves_in_order(self) -> NDArray[np.int64]:
-        """Return the leaves of all strata, depth first: those of a box follow each other."""
-        first, target = self.arrays.first_entry, self.arrays.target
-        found = []
-        waiting = self.arrays.root[::-1].tolist()
-        while waiting:
-            place = waiting.pop()
-            if place < 0:
-                found.append(~place)
-            else:
-                waiting += target[first[place] : first[place + 1]][::-1].tolist()
-        return np.array(found, np.int64)
-
     def _descend(
         self, points: NDArray[np.float64], stratum: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from sdc_dask import plots
 from sdc_dask.blocking.cells import Cells, merge_cells
-from sdc_dask.blocking.fusion import centres, fuse, pack
+from sdc_dask.blocking.fusion import centres, fill, fuse
 from sdc_dask.blocking.leaves import Leaves
 from sdc_dask.blocking.single import leave_whole
-from sdc_dask.blocking.tree import Tree, grow
+from sdc_dask.blocking.tree import grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, fold, map_reduce, memory_per_task
@@ -292,10 +292,8 @@ def plan_blocks(
             most,
             widest=method == "halves",
         )
-    packed = np.arange(len(leaves))
-    if isinstance(locator, Tree) and method == "halves":
-        packed = _pack_strata(locator, leaves, max_block)
-    fused = _fuse_strata(leaves, packed, coordinates, len(strata), smallest or k)
+    largest = max_block if method == "halves" else None
+    fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k, largest)
     return Blocks(
         tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
     )
@@ -334,29 +332,14 @@ def _count_partition(
     return locator.count(_view(values, fill, axes), strata.of(part))
 
 
-def _pack_strata(tree: Tree, leaves: Leaves, max_block: int) -> NDArray[np.int64]:
-    """Pack the leaves of every stratum, one stratum after the other."""
-    order = tree.leaves_in_order()
-    packed = np.empty(len(leaves), np.int64)
-    base = 0
-    # Depth first, the leaves of a stratum follow each other.
-    for members in np.split(order, np.flatnonzero(np.diff(leaves.stratum[order])) + 1):
-        packed[members] = base + pack(leaves.count[members], max_block)
-        base = int(packed[members[-1]]) + 1
-    return packed
-
-
 def _fuse_strata(
-    leaves: Leaves,
-    packed: NDArray[np.int64],
-    coordinates: Coordinates,
-    n_strata: int,
-    k: int,
+    leaves: Leaves, coordinates: Coordinates, n_strata: int, k: int, largest: int | None
 ) -> NDArray[np.int64]:
     """Fuse the leaves of every stratum, and number the blocks one stratum after the other.
 
-    Leaves with the same number in `packed` are one already. Empty leaves go with the first block of
-    their stratum: no record is in them.
+    Below k, all leaves are fused. If blocks are to be about as large as `largest`, those below a
+    quarter of that are, too. Empty leaves go with the first block of their stratum: no record is in
+    them.
     """
     fused = np.zeros(len(leaves), np.int64)
     order = np.argsort(leaves.stratum, kind="stable")
@@ -366,8 +349,11 @@ def _fuse_strata(
     for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]
         held = members[leaves.count[members] > 0]
-        _, block = np.unique(packed[held], return_inverse=True)
-        centre, count = centres(points[held], leaves.count[held], block)
+        centre, count = points[held], leaves.count[held]
+        block = np.arange(len(held))
+        if largest is not None:
+            block = fill(centre, count, largest // 4, largest)
+            centre, count = centres(centre, count, block)
         fused[members] = base
         fused[held] = base + fuse(centre, count, k)[block]
         base = int(fused[held].max()) + 1
