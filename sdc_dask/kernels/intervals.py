@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 
+_RUNS = 2**12  # of parts, at most: their bounds take 64 KiB
 NEVER = 2**62  # ranks that no interval reaches: the value is beyond all masked ones
 
 
@@ -90,12 +91,22 @@ def count_cells(borders, values, counts):
     ----------
     borders : Borders
     values : ndarray of float64
-        Without missing ones.
+        Ascending, without missing ones: sorting them takes far less than looking each up.
     counts : ndarray of integers
         Twice the number of borders, and one more. Updated.
     """
-    for i in range(values.shape[0]):
-        counts[_cell(borders, values[i])] += 1
+    i = 0
+    for b in range(borders.values.shape[0]):
+        border = borders.values[b]
+        begin = i
+        while i < values.shape[0] and values[i] < border:
+            i += 1
+        counts[2 * b] += i - begin
+        begin = i
+        while i < values.shape[0] and values[i] == border:
+            i += 1
+        counts[2 * b + 1] += i - begin
+    counts[2 * borders.values.shape[0]] += values.shape[0] - i
 
 
 @jit
@@ -154,18 +165,25 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         bounds[part, 0] = before[2 * borders.first[part]]
         bounds[part, 1] = before[2 * borders.first[part + 1] + 1]
     by_first = np.zeros(limits.shape[0] + 1, np.int64)  # by the first width that discloses
+    # Most are decided by runs of parts, of which there are so few that all stay in a cache.
+    shift = 0
+    while (parts >> shift) > _RUNS:
+        shift += 1
+    runs = np.empty(((parts - 1 >> shift) + 1, 2), np.int64)
+    for run in range(runs.shape[0]):
+        runs[run, 0] = bounds[run << shift, 0]
+        runs[run, 1] = bounds[min((run + 1) << shift, parts) - 1, 1]
     for i in range(original.shape[0]):
-        x = bounds[_part(borders, original[i])]
-        v = bounds[_part(borders, masked[i])]
-        # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
-        low = _twice(x[0], x[1], 2 * v[0], 2 * v[1] - 2, n)
-        high = _twice(x[1], x[0], 2 * v[1] - 2, 2 * v[0], n)
-        first = _count_below(limits, low)
-        if _count_below(limits, high) != first:
+        x = _part(borders, original[i])
+        v = _part(borders, masked[i])
+        first = _first_width(runs, x >> shift, v >> shift, limits, n)
+        if first < 0:
+            first = _first_width(bounds, x, v, limits, n)
+        if first < 0:
             # A few: their cells say more than their parts.
             low, high = _needed(borders, before, original[i], masked[i])
-            first = _count_below(limits, low)
-            if _count_below(limits, high) != first:
+            first = _decided(limits, low, high)
+            if first < 0:
                 undecided[count] = i
                 count += 1
                 continue
@@ -175,6 +193,20 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         total += by_first[w]
         disclosed[w] += total
     return count
+
+
+@jit
+def _first_width(bounds, x, v, limits, n):
+    """Return the first width that discloses a value, from bounds of L and E; -1 if they leave it.
+
+    The bounds are those of the parts x, of the original value, and v, of the masked one.
+    """
+    # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
+    least = 2 * bounds[v, 0]
+    most = 2 * bounds[v, 1] - 2
+    low = _twice(bounds[x, 0], bounds[x, 1], least, most, n)
+    high = _twice(bounds[x, 1], bounds[x, 0], most, least, n)
+    return _decided(limits, low, high)
 
 
 @jit
@@ -211,11 +243,12 @@ def _twice(below, upto, middle_above, middle_below, n):
 
 
 @jit
-def _count_below(limits, twice):
+def _decided(limits, low, high):
+    """Return the number of widths that are too small, -1 if it is not that of both bounds."""
     count = 0
     for w in range(limits.shape[0]):
-        count += 2 * limits[w] < twice
-    return count
+        count += 2 * limits[w] < low
+    return count if count == limits.shape[0] or high <= 2 * limits[count] else -1
 
 
 @jit
