@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 
+_BATCH = 1000
 _RUNS = 2**12  # of parts, at most: their bounds take 64 KiB
 NEVER = 2**62  # ranks that no interval reaches: the value is beyond all masked ones
 
@@ -173,21 +174,37 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
     for run in range(runs.shape[0]):
         runs[run, 0] = bounds[run << shift, 0]
         runs[run, 1] = bounds[min((run + 1) << shift, parts) - 1, 1]
-    for i in range(original.shape[0]):
-        x = _part(borders, original[i])
-        v = _part(borders, masked[i])
-        first = _first_width(runs, x >> shift, v >> shift, limits, n)
-        if first < 0:
-            first = _first_width(bounds, x, v, limits, n)
-        if first < 0:
-            # A few: their cells say more than their parts.
-            low, high = _needed(borders, before, original[i], masked[i])
-            first = _decided(limits, low, high)
-            if first < 0:
-                undecided[count] = i
+    # A batch at a time, and in simple loops, of which the compiler makes vector code.
+    x, v = np.empty(_BATCH, np.int32), np.empty(_BATCH, np.int32)
+    low, high = np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
+    first, last = np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
+    for start in range(0, original.shape[0], _BATCH):
+        size = min(_BATCH, original.shape[0] - start)
+        _write_parts(borders, original, start, size, x)
+        _write_parts(borders, masked, start, size, v)
+        for i in range(size):
+            low[i], high[i] = _needed_by_parts(runs, x[i] >> shift, v[i] >> shift, n)
+            first[i] = 0
+            last[i] = 0
+        for w in range(limits.shape[0]):
+            twice = 2 * limits[w]
+            for i in range(size):
+                first[i] += twice < low[i]
+                last[i] += twice < high[i]
+        for i in range(size):
+            width = first[i] if first[i] == last[i] else -1
+            if width < 0:
+                least, most = _needed_by_parts(bounds, x[i], v[i], n)
+                width = _decided(limits, least, most)
+            if width < 0:
+                # A few: their cells say more than their parts.
+                least, most = _needed(borders, before, original[start + i], masked[start + i])
+                width = _decided(limits, least, most)
+            if width < 0:
+                undecided[count] = start + i
                 count += 1
-                continue
-        by_first[first] += 1
+            else:
+                by_first[width] += 1
     total = 0
     for w in range(limits.shape[0]):
         total += by_first[w]
@@ -196,17 +213,28 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
 
 
 @jit
-def _first_width(bounds, x, v, limits, n):
-    """Return the first width that discloses a value, from bounds of L and E; -1 if they leave it.
+def _write_parts(borders, values, start, size, out):
+    """Write the parts of some of the values, which are those of :func:`_part`."""
+    last = borders.first.shape[0] - 2
+    for i in range(size):
+        place = (values[start + i] - borders.low) * borders.scale
+        place = place if place > 0.0 else 0.0
+        out[i] = np.int32(place if place < last else last)
 
-    The bounds are those of the parts x, of the original value, and v, of the masked one.
+
+@jit
+def _needed_by_parts(bounds, x, v, n):
+    """Return the least and the largest of what twice the reach of an interval may have to be.
+
+    The bounds are those of L and E in the parts x, of the original value, and v, of the masked one.
     """
     # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
     least = 2 * bounds[v, 0]
     most = 2 * bounds[v, 1] - 2
-    low = _twice(bounds[x, 0], bounds[x, 1], least, most, n)
-    high = _twice(bounds[x, 1], bounds[x, 0], most, least, n)
-    return _decided(limits, low, high)
+    return (
+        _twice(bounds[x, 0], bounds[x, 1], least, most, n),
+        _twice(bounds[x, 1], bounds[x, 0], most, least, n),
+    )
 
 
 @jit
