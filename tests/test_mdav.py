@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.mdav import _mdav_indexed, mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
 
 
 def plain_mdav(points: np.ndarray, k: int) -> np.ndarray:
@@ -83,6 +84,20 @@ def test_kernels_agree_on_shapes(shape: object) -> None:
     points -= points.mean(axis=0)
     for k in (3, 20):
         np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+
+
+def test_the_heap_finds_the_farthest_wherever_the_centroid_goes() -> None:
+    rng = np.random.default_rng(2)
+    points = rng.integers(-9, 10, (500, 2)).astype(float)  # with ties
+    labels = np.full(len(points), -1)
+    heap = new_outermost(*points.shape)
+    for left in range(len(points), 0, -1):
+        scale = float(rng.integers(1, 4))
+        centroid = scale * rng.integers(-9, 10, 2)
+        squares = np.where(labels < 0, ((scale * points - centroid) ** 2).sum(axis=1), -1.0)
+        found = farthest_from_centroid(heap, points, labels, left, centroid, scale)
+        assert found == np.argmax(squares)
+        labels[rng.choice(np.flatnonzero(labels < 0)) if left % 2 else found] = 0
 
 
 @pytest.mark.soak

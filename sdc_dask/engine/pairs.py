@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -91,17 +91,34 @@ def pair_values(
     original, masked = pair_parts(original, masked, number)
     old, new = to_float(original, columns), to_float(masked, columns)
     for j, column in enumerate(columns):
-        for values, name in ((old[:, j], "original"), (new[:, j], "masked")):
-            infinite = int(np.isinf(values).sum())
-            if infinite:
-                raise SdcValueError(
-                    f"column {column!r} of the {name} frame has {infinite} infinite values: their "
-                    "distance is not a number. Name other columns, or replace them in both frames."
-                )
-        differing = int((np.isnan(old[:, j]) != np.isnan(new[:, j])).sum())
-        if differing:
-            raise SdcValueError(
-                f"column {column!r} has {differing} cells that are missing in one frame and not in "
-                "the other: their difference is not a number. Fill or drop them in both."
-            )
+        _check_values(column, old[:, j], new[:, j])
     return old, new
+
+
+def pair_columns(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: Sequence[Hashable]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield what :func:`pair_values` returns, one column at a time."""
+    original, masked = pair_parts(original, masked, number)
+    for column in columns:
+        old, new = to_float(original, [column])[:, 0], to_float(masked, [column])[:, 0]
+        _check_values(column, old, new)
+        yield old, new
+
+
+def _check_values(column: Hashable, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
+    if np.isfinite(old).all() and np.isfinite(new).all():
+        return
+    for values, name in ((old, "original"), (new, "masked")):
+        infinite = int(np.isinf(values).sum())
+        if infinite:
+            raise SdcValueError(
+                f"column {column!r} of the {name} frame has {infinite} infinite values: their "
+                "distance is not a number. Name other columns, or replace them in both frames."
+            )
+    differing = int((np.isnan(old) != np.isnan(new)).sum())
+    if differing:
+        raise SdcValueError(
+            f"column {column!r} has {differing} cells that are missing in one frame and not in "
+            "the other: their difference is not a number. Fill or drop them in both."
+        )

@@ -165,20 +165,23 @@ def together(sizes: dict[int, int]) -> list[list[int]]:
 
 
 def _present(frame: pd.DataFrame, column: Hashable) -> Array:
+    """Return the values of a column that are there, none of them a negative zero."""
     values = to_float(frame, [column])[:, 0]
-    return values[~np.isnan(values)] + 0.0
+    values += 0.0
+    missing = np.isnan(values)
+    return values[~missing] if missing.any() else values
 
 
 def _sample(part: pd.DataFrame, number: int, columns: list[Hashable], parts: int) -> list[Array]:
     share = -(-BORDERS // parts)
     picked = sample_positions(len(part), len(part), number, -(-share // SAMPLES_A_RANGE))
-    values = to_float(part, columns)
     samples = []
-    for j in range(len(columns)):
-        present = values[~np.isnan(values[:, j]), j]
-        drawn = values[picked, j]
-        ends = [present.min(), present.max()] if len(present) else []
-        samples.append(np.append(drawn[~np.isnan(drawn)], ends) + 0.0)
+    for column in columns:
+        values = to_float(part, [column])[:, 0]
+        # Of values and NaN, these take values.
+        ends = [np.fmin.reduce(values), np.fmax.reduce(values)] if len(values) else []
+        drawn = np.append(values[picked], ends)
+        samples.append(drawn[~np.isnan(drawn)] + 0.0)
     return samples
 
 
@@ -212,7 +215,7 @@ def _count_cells(
     for column, each in zip(columns, borders, strict=True):
         # Small, since many of them wait to be added up.
         cells = np.zeros(2 * len(each.values) + 1, np.int32)
-        count_cells(each, _present(part, column), cells)
+        count_cells(each, np.sort(_present(part, column)), cells)
         counts.append(cells)
     return counts
 

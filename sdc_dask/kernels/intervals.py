@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 
+_BATCH = 1000
+_RUNS = 2**12  # of parts, at most: their bounds take 64 KiB
 NEVER = 2**62  # ranks that no interval reaches: the value is beyond all masked ones
 
 
@@ -90,12 +92,22 @@ def count_cells(borders, values, counts):
     ----------
     borders : Borders
     values : ndarray of float64
-        Without missing ones.
+        Ascending, without missing ones: sorting them takes far less than looking each up.
     counts : ndarray of integers
         Twice the number of borders, and one more. Updated.
     """
-    for i in range(values.shape[0]):
-        counts[_cell(borders, values[i])] += 1
+    i = 0
+    for b in range(borders.values.shape[0]):
+        border = borders.values[b]
+        begin = i
+        while i < values.shape[0] and values[i] < border:
+            i += 1
+        counts[2 * b] += i - begin
+        begin = i
+        while i < values.shape[0] and values[i] == border:
+            i += 1
+        counts[2 * b + 1] += i - begin
+    counts[2 * borders.values.shape[0]] += values.shape[0] - i
 
 
 @jit
@@ -154,27 +166,75 @@ def classify(borders, before, original, masked, limits, disclosed, undecided):
         bounds[part, 0] = before[2 * borders.first[part]]
         bounds[part, 1] = before[2 * borders.first[part + 1] + 1]
     by_first = np.zeros(limits.shape[0] + 1, np.int64)  # by the first width that discloses
-    for i in range(original.shape[0]):
-        x = bounds[_part(borders, original[i])]
-        v = bounds[_part(borders, masked[i])]
-        # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
-        low = _twice(x[0], x[1], 2 * v[0], 2 * v[1] - 2, n)
-        high = _twice(x[1], x[0], 2 * v[1] - 2, 2 * v[0], n)
-        first = _count_below(limits, low)
-        if _count_below(limits, high) != first:
-            # A few: their cells say more than their parts.
-            low, high = _needed(borders, before, original[i], masked[i])
-            first = _count_below(limits, low)
-            if _count_below(limits, high) != first:
-                undecided[count] = i
+    # Most are decided by runs of parts, of which there are so few that all stay in a cache.
+    shift = 0
+    while (parts >> shift) > _RUNS:
+        shift += 1
+    runs = np.empty(((parts - 1 >> shift) + 1, 2), np.int64)
+    for run in range(runs.shape[0]):
+        runs[run, 0] = bounds[run << shift, 0]
+        runs[run, 1] = bounds[min((run + 1) << shift, parts) - 1, 1]
+    # A batch at a time, and in simple loops, of which the compiler makes vector code.
+    x, v = np.empty(_BATCH, np.int32), np.empty(_BATCH, np.int32)
+    low, high = np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
+    first, last = np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
+    for start in range(0, original.shape[0], _BATCH):
+        size = min(_BATCH, original.shape[0] - start)
+        _write_parts(borders, original, start, size, x)
+        _write_parts(borders, masked, start, size, v)
+        for i in range(size):
+            low[i], high[i] = _needed_by_parts(runs, x[i] >> shift, v[i] >> shift, n)
+            first[i] = 0
+            last[i] = 0
+        for w in range(limits.shape[0]):
+            twice = 2 * limits[w]
+            for i in range(size):
+                first[i] += twice < low[i]
+                last[i] += twice < high[i]
+        for i in range(size):
+            width = first[i] if first[i] == last[i] else -1
+            if width < 0:
+                least, most = _needed_by_parts(bounds, x[i], v[i], n)
+                width = _decided(limits, least, most)
+            if width < 0:
+                # A few: their cells say more than their parts.
+                least, most = _needed(borders, before, original[start + i], masked[start + i])
+                width = _decided(limits, least, most)
+            if width < 0:
+                undecided[count] = start + i
                 count += 1
-                continue
-        by_first[first] += 1
+            else:
+                by_first[width] += 1
     total = 0
     for w in range(limits.shape[0]):
         total += by_first[w]
         disclosed[w] += total
     return count
+
+
+@jit
+def _write_parts(borders, values, start, size, out):
+    """Write the parts of some of the values, which are those of :func:`_part`."""
+    last = borders.first.shape[0] - 2
+    for i in range(size):
+        place = (values[start + i] - borders.low) * borders.scale
+        place = place if place > 0.0 else 0.0
+        out[i] = np.int32(place if place < last else last)
+
+
+@jit
+def _needed_by_parts(bounds, x, v, n):
+    """Return the least and the largest of what twice the reach of an interval may have to be.
+
+    The bounds are those of L and E in the parts x, of the original value, and v, of the masked one.
+    """
+    # A masked value has L(v) < E(v), so that 2r is between twice L and twice E - 1.
+    least = 2 * bounds[v, 0]
+    most = 2 * bounds[v, 1] - 2
+    return (
+        _twice(bounds[x, 0], bounds[x, 1], least, most, n),
+        _twice(bounds[x, 1], bounds[x, 0], most, least, n),
+    )
 
 
 @jit
@@ -211,11 +271,12 @@ def _twice(below, upto, middle_above, middle_below, n):
 
 
 @jit
-def _count_below(limits, twice):
+def _decided(limits, low, high):
+    """Return the number of widths that are too small, -1 if it is not that of both bounds."""
     count = 0
     for w in range(limits.shape[0]):
-        count += 2 * limits[w] < twice
-    return count
+        count += 2 * limits[w] < low
+    return count if count == limits.shape[0] or high <= 2 * limits[count] else -1
 
 
 @jit

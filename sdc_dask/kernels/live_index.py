@@ -232,11 +232,11 @@ def remove_from_tree(dims, tree, row):
 
 
 @jit
-def _distance(dims, tree, i, query, scale):
-    """Return the squared distance from `query` to `scale` times the record in slot i."""
+def _distance(dims, tree, i, query):
+    """Return the squared distance from `query` to the record in slot i."""
     distance = 0.0
     for j in range(width(dims, query)):
-        gap = scale * tree.point[i, j] - query[j]
+        gap = tree.point[i, j] - query[j]
         distance += gap * gap
     return distance
 
@@ -257,8 +257,8 @@ def _nearest_bound(dims, tree, node, query):
 
 
 @jit
-def _farthest_bound(dims, tree, node, query, query_square, scale):
-    """Upper bound of the squared distance from `query` to `scale` times live records of a node.
+def _farthest_bound(dims, tree, node, query, query_square):
+    """Upper bound of the squared distance from `query` to live records of a node.
 
     The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
     through the radius is computed otherwise, so that it carries a slack, relative and absolute.
@@ -266,22 +266,19 @@ def _farthest_bound(dims, tree, node, query, query_square, scale):
     corner = 0.0
     lean = 0.0
     for j in range(width(dims, query)):
-        low = scale * tree.box[node, 0, j]
-        high = scale * tree.box[node, 1, j]
+        low = tree.box[node, 0, j]
+        high = tree.box[node, 1, j]
         gap = max(query[j] - low, high - query[j])
         corner += gap * gap
         lean += max(-query[j] * low, -query[j] * high)
-    squares = scale * scale * tree.square[node] + query_square
+    squares = tree.square[node] + query_square
     ball = squares + 2.0 * lean + (1e-10 * (squares + abs(lean)) + TINY)
     return min(corner, ball)
 
 
 @jit
-def farthest_in_tree(dims, tree, query, scale):
-    """Row of the live record of which `scale` times is farthest from `query`; of equals the lowest.
-
-    The scale is a number from 1 on.
-    """
+def farthest_in_tree(dims, tree, query):
+    """Row of the live record that is farthest from `query`; of equals the lowest."""
     query_square = 0.0
     for j in range(width(dims, query)):
         query_square += query[j] * query[j]
@@ -298,7 +295,7 @@ def farthest_in_tree(dims, tree, query, scale):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query, scale)
+                    distance = _distance(dims, tree, i, query)
                     if distance > best or (distance == best and tree.row[i] < best_row):
                         best = distance
                         best_row = tree.row[i]
@@ -308,9 +305,9 @@ def farthest_in_tree(dims, tree, query, scale):
             bound = -1.0
             other = -1.0
             if tree.square[node] >= 0.0:
-                bound = _farthest_bound(dims, tree, node, query, query_square, scale)
+                bound = _farthest_bound(dims, tree, node, query, query_square)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(dims, tree, other_node, query, query_square, scale)
+                other = _farthest_bound(dims, tree, other_node, query, query_square)
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
@@ -340,7 +337,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query, 1.0)
+                    distance = _distance(dims, tree, i, query)
                     row = tree.row[i]
                     if row != seed and (
                         distance < worst or (distance == worst and row < worst_row)
@@ -387,7 +384,7 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
                 for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query, 1.0)
+                    distance = _distance(dims, tree, i, query)
                     row = tree.row[i]
                     if row != without and (
                         distance < best or (distance == best and row < best_row)

@@ -22,6 +22,9 @@ from sdc_dask.kernels.live_index import (
     remove_from_tree,
     scaled_distances_to,
 )
+from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
+
+_SHRINK = 4  # records per record that is left, when these get a tree of their own
 
 
 def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -72,7 +75,7 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
 
 
 def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Group records by MDAV, asking a k-d tree of the records that are left.
+    """Group records by MDAV, asking a k-d tree and a heap of the records that are left.
 
     Parameters, result and rule are those of :func:`mdav`; the groups are those of
     :func:`mdav_brute` to the last tie. Fast if the points lie around the origin.
@@ -83,9 +86,26 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     to the origin, and their lowest row. The set that is left becomes a ball, where the corners of
     boxes bound the farthest record badly. With |x - q|^2 = |x|^2 + |q|^2 - 2 x.q, the radius
     bounds the first term and the box the last, and the two together bound it well.
+
+    When a quarter of the records is left, it gets a tree of its own, whose leaves are full again.
+    The farthest from the centroid comes from a heap (:mod:`~sdc_dask.kernels.outermost`).
     """
     n, d = points.shape
     return _mdav_indexed(points, k, unrolled(d, n, most=3))
+
+
+def _mdav_indexed(points: NDArray[np.float64], k: int, dims: tuple[int, ...]) -> NDArray[np.int64]:
+    labels = np.empty(len(points), np.int64)
+    exact, total = exact_count(points), _total(points)
+    left, label = np.arange(len(points)), 0
+    while len(left) >= 2 * k:
+        found = np.full(len(left), -1)
+        label = _group_some(dims, points[left], k, total, exact, label, found)
+        grouped = found >= 0
+        labels[left[grouped]] = found[grouped]
+        left = left[~grouped]
+    labels[left] = label
+    return labels
 
 
 def _index_pays(n: int, d: int) -> bool:
@@ -107,10 +127,7 @@ def mdav_brute(points, k):
     ids = np.arange(n)
     left = n
     exact = exact_count(points)
-    total = np.zeros(d)
-    for i in range(n):
-        for j in range(d):
-            total[j] += points[i, j]
+    total = _total(points)
     distance = np.empty(n)
     group_distance = np.empty(k)
     group_id = np.empty(k, np.int64)
@@ -153,27 +170,36 @@ def mdav_brute(points, k):
 
 
 @jit
-def _mdav_indexed(points, k, dims):
+def _total(points):
+    """Add up records, in row order."""
     n, d = points.shape
-    tree = build_tree(points, dims)
-    labels = np.empty(n, np.int64)
-    exact = exact_count(points)
     total = np.zeros(d)
     for i in range(n):
         for j in range(d):
             total[j] += points[i, j]
+    return total
+
+
+@jit
+def _group_some(dims, points, k, total, exact, label, labels):
+    """Form groups until a quarter of the records is left, or too few; return the next label.
+
+    Subtracts those in groups from their total, and writes the labels of these, where -1 was.
+    """
+    n, d = points.shape
+    tree = build_tree(points, dims)
+    heap = new_outermost(n, d)
     group_distance = np.empty(k)
     group_id = np.empty(k, np.int64)
     query = np.empty(d)
     left = n
-    label = 0
-    while left >= 2 * k:
+    while left >= max(2 * k, n // _SHRINK):
         pair = left >= 3 * k
         scale = centroid(total, left, exact, query)
-        for _turn in range(2 if pair else 1):
-            # First from the centroid, then from the seed of the group before.
-            seed = farthest_in_tree(dims, tree, query, scale)
-            scale = 1.0
+        seed = farthest_from_centroid(heap, points, labels, left, query, scale)
+        for turn in range(2 if pair else 1):
+            if turn == 1:
+                seed = farthest_in_tree(dims, tree, query)
             for j in range(d):
                 query[j] = points[seed, j]
             nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id)
@@ -185,7 +211,4 @@ def _mdav_indexed(points, k, dims):
                 remove_from_tree(dims, tree, row)
             left -= k
             label += 1
-    for leaf in range(len(tree.stop)):
-        for i in range(tree.start[leaf], tree.stop[leaf]):
-            labels[tree.row[i]] = label
-    return labels
+    return label

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, is_dask, map_reduce
-from sdc_dask.engine.pairs import pair_frames, pair_values
+from sdc_dask.engine.pairs import pair_columns, pair_frames, pair_values
 from sdc_dask.engine.ranks import count_below, sample_borders, together
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.exact import ExactSum, exact_sum
@@ -187,10 +187,9 @@ def _classify(
     before: list[NDArray[np.int64]],
     limits: list[NDArray[np.int64]],
 ) -> list[_Found]:
-    old, new = pair_values(original, masked, number, columns)
     found = []
-    for j in range(len(columns)):
-        x, v = _present(old[:, j], new[:, j])
+    for j, (old, new) in enumerate(pair_columns(original, masked, number, columns)):
+        x, v = _present(old, new)
         disclosed = np.zeros(len(PERCENTS), np.int64)
         undecided = np.empty(len(x), np.int64)
         count = classify(borders[j], before[j], x, v, limits[j], disclosed, undecided)
