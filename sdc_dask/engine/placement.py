@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
+from sdc_dask.engine.codecs import NUMBERS, Coding
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.destinations import Destinations
 from sdc_dask.engine.frames import Frame, map_reduce
@@ -28,6 +29,7 @@ class Placement(Destinations):
     counts: NDArray[np.int64]  # by fused leaf, in this frame
     cut: NDArray[np.int64]  # fused leaves that are cut in row order
     rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by cut leaf
+    coding: Coding = NUMBERS
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -68,9 +70,10 @@ class Placement(Destinations):
         self, part: pd.DataFrame, number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return block and row id of every record of a partition in one integer, and values."""
-        values = to_float(part, self.columns)
+        coded = self.coding.encode(part)
+        values = to_float(coded, self.columns)
         self.expected.check(number, values)
-        block = self.block_of(part, number, values)
+        block = self.block_of(coded, number, values)
         return self.row_ids.key(block, self.row_ids.ids(number, len(part))), values
 
     def divisions(self, n_partitions: int, width: int | None = None) -> list[int]:
@@ -88,12 +91,21 @@ class Placement(Destinations):
         return self.row_ids.first_keys([*first.tolist(), len(counts)])
 
 
-def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: bool) -> Placement:
+def place(
+    frame: Frame,
+    blocks: Blocks,
+    scan: Scan,
+    k: int,
+    *,
+    planned_here: bool,
+    coding: Coding = NUMBERS,
+) -> Placement:
     """Place the records of a frame into blocks.
 
     Parameters
     ----------
     frame : pandas or Dask DataFrame
+        Of numbers.
     blocks : Blocks
     scan : Scan
         Of the frame.
@@ -102,6 +114,8 @@ def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: boo
     planned_here : bool
         Whether the blocks were planned for this very frame, so that their counts hold. If not,
         the records are counted and blocks below k are an error.
+    coding : Coding, optional
+        How the frame was made of that whose records depart.
     """
     needed = frame[blocks.needed()]
     counts = blocks.fused_counts
@@ -123,7 +137,7 @@ def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: boo
             before = before + by_partition[number]
     expected = scan.expected(blocks.columns)
     row_ids = RowIds.of(scan.rows)
-    placement = Placement(blocks, expected, row_ids, counts, cut, rank_start)
+    placement = Placement(blocks, expected, row_ids, counts, cut, rank_start, coding)
     check_bits(len(placement.block_counts), placement.row_ids)
     return placement
 

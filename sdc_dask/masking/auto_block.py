@@ -14,8 +14,10 @@ SECONDS_IN_ALL = 10.0
 LARGEST_CELLS = 2**21  # of a block: values, coordinates and the index fit into some 100 MB
 
 
-def auto_block(n: int, d: int, k: int) -> int:
+def auto_block(n: int, d: int, k: int, *, indexed: bool = True) -> int:
     """Choose L from the number of records, of columns, and the group size.
+
+    Where records cannot be `indexed`, as categories cannot, they are scanned.
 
     Examples
     --------
@@ -23,7 +25,9 @@ def auto_block(n: int, d: int, k: int) -> int:
     (7400, 410000, 17000)
     """
     budget = max(MICROSECONDS_A_RECORD, SECONDS_IN_ALL * 1e6 / n)
-    size = max(_brute_size(budget, d, k), _indexed_size(budget, d, k))
+    size = _brute_size(budget, d, k)
+    if indexed:
+        size = max(size, _indexed_size(budget, d, k))
     size = min(size, LARGEST_CELLS / d)
     return max(10 * k, _two_digits(size))
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
+import pandas as pd
+
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.codecs import NUMBERS, Coding
 from sdc_dask.engine.columns import check_numeric
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.placement import Placement, place
@@ -64,11 +67,16 @@ def check_options(spec: Blockwise, blockings: Sequence[str | None]) -> dict[str,
 
 def check_frame(spec: Blockwise, frame: Frame) -> None:
     """Raise an error unless a frame has the columns, and these are numbers."""
+    meta = check_columns(spec, frame)
+    check_numeric(meta, [column for each in spec.columns for column in each])
+
+
+def check_columns(spec: Blockwise, frame: Frame) -> pd.DataFrame:
+    """Raise an error unless a frame has the columns; return it without records."""
     meta = arguments.unique_columns(frame)
-    masked = [column for each in spec.columns for column in each]
-    arguments.existing(meta, masked, "columns")
-    check_numeric(meta, masked)
+    arguments.existing(meta, [column for each in spec.columns for column in each], "columns")
     arguments.check_strata_columns(meta, spec.by)
+    return meta
 
 
 def rules(
@@ -104,11 +112,13 @@ def place_in_blocks(
     largest: int,
     *,
     fill: bool = False,
+    coding: Coding = NUMBERS,
 ) -> Placement:
     """Return the blocks of records, which are planned unless they are made already.
 
     `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
-    far below the largest: a 2^d-tree of many columns has leaves of few records.
+    far below the largest: a 2^d-tree of many columns has leaves of few records. The frame has
+    numbers, which a `coding` may have made of other values.
     """
     if isinstance(method, Blocks):
         return place(frame, method, scanned, spec.k, planned_here=False)
@@ -124,7 +134,7 @@ def place_in_blocks(
         method=method or WHOLE,
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
-    return place(frame, blocks, scanned, spec.k, planned_here=True)
+    return place(frame, blocks, scanned, spec.k, planned_here=True, coding=coding)
 
 
 def blockings(*others: str) -> list[str | None]:

@@ -20,6 +20,7 @@ from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.ordered import ordered
 from sdc_dask.kernels.refine import quick, refine, strength, thorough
 from sdc_dask.kernels.vmdav import vmdav
+from sdc_dask.masking.mixed import NominalColumns, Representatives
 
 THOROUGH = "thorough"  # how groups are refined
 
@@ -32,12 +33,14 @@ class Mdav:
     """Groups of k by MDAV."""
 
     k: int
+    nominal: NominalColumns = NominalColumns()
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Tell the group of every record."""
-        return mdav(points, self.k)
+        plain, nominal = self.nominal.split(values, points)
+        return mdav(plain, self.k, nominal)
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,14 @@ class Vmdav:
 
     k: int
     gain: float
+    nominal: NominalColumns = NominalColumns()
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Tell the group of every record."""
-        return vmdav(points, self.k, self.gain)
+        plain, nominal = self.nominal.split(values, points)
+        return vmdav(plain, self.k, self.gain, nominal)
 
 
 @dataclass(frozen=True)
@@ -115,12 +120,16 @@ class Refined:
 
 @dataclass(frozen=True)
 class MaskByCentroids(BlockMask):
-    """Group the records of every block and replace them by the centroids of their groups."""
+    """Group the records of every block and replace them by the centroids of their groups.
+
+    In columns whose means do not stand for a group, representatives replace them.
+    """
 
     k: int
     coordinates: Coordinates
     grouping: Grouping
     decimals: int | None = None
+    representatives: Representatives = Representatives()
 
     def mask(
         self,
@@ -137,7 +146,9 @@ class MaskByCentroids(BlockMask):
             block = self.grouping(values[begin:end], points[begin:end])
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
-        return centroids(values, labels, self.coordinates, self.k, self.decimals)
+        original = values.copy() if self.representatives else values
+        means = centroids(values, labels, self.coordinates, self.k, self.decimals)
+        return self.representatives(original, means, labels)
 
 
 def check_size(records: int, k: int) -> None:

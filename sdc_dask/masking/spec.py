@@ -22,7 +22,8 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
-_NAMES = ("columns", "by", "series")  # fields that name columns
+_NAMES = ("columns", "by", "series", "nominal")  # fields that name columns
+_BY_COLUMN = ("orders", "importance")  # fields with a value for each of some columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
     family.__name__: family
@@ -88,6 +89,11 @@ class Spec(ABC):
         return False
 
     @property
+    def categories(self) -> tuple[Hashable, ...]:
+        """Columns that are said to hold categories, whatever their dtypes are."""
+        return ()
+
+    @property
     def in_blocks(self) -> bool:
         """Whether records are masked in blocks, and could stay there."""
         return False
@@ -126,7 +132,7 @@ class Spec(ABC):
         shown = []
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            if value != (() if each.name == "by" else each.default):
+            if value != each.default and value != ():
                 if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
@@ -251,7 +257,7 @@ def _code(value: Any, name: str) -> str:
     if isinstance(value, arguments.ColumnSets):
         lists = [list(each) for each in value]
         return repr(lists[0] if len(lists) == 1 else lists)
-    if isinstance(value, arguments.SeriesSets):
+    if isinstance(value, (arguments.SeriesSets, arguments.ByColumn)):
         return repr(value)
     if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
         return repr(list(value))  # a tuple is a pair of measures
@@ -267,6 +273,12 @@ def _plain(value: Any, name: str) -> Any:
         if isinstance(found, dict):
             return {each: _plain(tuple(columns), name) for each, columns in found.items()}
         return _plain(tuple(found), name)
+    if isinstance(value, arguments.ByColumn):
+        if not all(isinstance(column, str) for column, _ in value):
+            raise SdcTypeError(
+                f"{name} names columns by other than texts, which cannot be written: rename them."
+            )
+        return value.to_plain()
     if isinstance(value, Blocks):
         raise SdcTypeError(
             f"{name} holds blocks that were made of data, which cannot be written: name a method, "
@@ -300,7 +312,7 @@ def _is_tuple(value: Any) -> bool:
 
 def _read(value: Any, name: str) -> Any:
     """Return a value from what :func:`_plain` made of it."""
-    if name in _NAMES:
+    if name in _NAMES or name in _BY_COLUMN:
         return value  # names, whatever they are
     if isinstance(value, Mapping):
         if len(value) != 1 or next(iter(value)) not in _FAMILIES:

@@ -72,7 +72,14 @@ class Layout:
         for name in schema.names:
             if name in used or name not in drop:
                 _check_type(schema.field(name), in_use=name in used)
-        means = {str(name) for spec in specs if not spec.keeps_dtypes for name in spec.masked}
+        categories = {str(name) for spec in specs for name in spec.categories}
+        numbers = tuple(
+            name
+            for name in masked
+            if name not in categories and _is_number(schema.field(name).type)
+        )
+        kept_as = {str(name) for spec in specs if spec.keeps_dtypes for name in spec.masked}
+        means = {*numbers} - kept_as
         others = {*drop, *partition_by}
         kept = [schema.field(name) for name in schema.names if name not in others]
         fields = [
@@ -94,7 +101,7 @@ class Layout:
         return cls(
             pa.schema(fields, metadata=metadata),
             tuple(masked),
-            tuple(name for name in masked if _is_number(schema.field(name).type)),
+            numbers,
             by,
             tuple(sets),
             together,

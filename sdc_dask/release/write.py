@@ -163,7 +163,7 @@ def _masked_piece(
             for name in table.column_names
             if name not in layout.masked and name not in layout.by
         },
-        orders_of(original, table.column_names),
+        orders_of(original, table),
     )
     return table, compared
 
