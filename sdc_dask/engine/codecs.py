@@ -8,6 +8,7 @@ column does not have, or that its order does not name.
 from __future__ import annotations
 
 import graphlib
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -54,7 +55,7 @@ class Asked:
 def kinds_of(
     meta: pd.DataFrame,
     columns: Sequence[Hashable],
-    orders: Mapping[Hashable, tuple[Any, ...]],
+    orders: Mapping[Hashable, Sequence[Any]],
     nominal: Sequence[Hashable],
     *,
     keep_integers: bool = False,
@@ -189,7 +190,9 @@ class Dates(Codec):
             arrow = dtype.pyarrow_dtype
             whole = pa.array(ticks, mask=missing)
             days = pa.types.is_date32(arrow)
-            return pd.arrays.ArrowExtensionArray((whole.cast(pa.int32()) if days else whole).cast(arrow))
+            return pd.arrays.ArrowExtensionArray(
+                (whole.cast(pa.int32()) if days else whole).cast(arrow)
+            )
         times = ticks.view(f"M8[{self.unit}]").copy()
         times[missing] = np.datetime64("NaT")
         index = pd.DatetimeIndex(times)
@@ -247,11 +250,7 @@ class Categories(Codec):
         if isinstance(dtype, pd.ArrowDtype):
             return _arrow_array(values, places, missing, dtype.pyarrow_dtype)
         if isinstance(dtype, pd.CategoricalDtype):
-            known = pd.Index(dtype.categories)
-            lacking = [value for value, at in zip(values, known.get_indexer(values), strict=True) if at < 0]
-            if lacking:
-                # Partitions may know only the categories that they have.
-                dtype = pd.CategoricalDtype(known.append(pd.Index(lacking)), dtype.ordered)
+            dtype = self._with_all(dtype)
             table = np.append(pd.Index(dtype.categories).get_indexer(values), -1)
             return pd.Categorical.from_codes(table[places], dtype=dtype)
         if pd.api.types.is_object_dtype(dtype):
@@ -259,6 +258,17 @@ class Categories(Codec):
             table[:-1] = values  # and None, which is missing
             return pd.Series(table[places], dtype=object)
         return pd.array(values, dtype=dtype).take(places, allow_fill=bool(missing.any()))
+
+    def _with_all(self, dtype: pd.CategoricalDtype) -> pd.CategoricalDtype:
+        """Return a dtype that has all categories of the column: a partition's may have a few."""
+        known = pd.Index(dtype.categories)
+        present = self._index[self.counts > 0]
+        lacking = present[known.get_indexer(present) < 0]
+        if not len(lacking):
+            return dtype
+        return pd.CategoricalDtype(
+            self.values if dtype.ordered else known.append(lacking), dtype.ordered
+        )
 
 
 class Ordinals(Categories):
@@ -283,7 +293,9 @@ def _arrow_array(
         kept = pa.array([values[place] for place in used], arrow.value_type)
         narrow = pa.array(np.searchsorted(used, np.where(missing, 0, places)), mask=missing)
         return pd.arrays.ArrowExtensionArray(
-            pa.DictionaryArray.from_arrays(narrow.cast(arrow.index_type), kept, ordered=arrow.ordered)
+            pa.DictionaryArray.from_arrays(
+                narrow.cast(arrow.index_type), kept, ordered=arrow.ordered
+            )
         )
     return pd.arrays.ArrowExtensionArray(pa.array(values, arrow).take(indices))
 
@@ -329,7 +341,11 @@ class Coding:
     def array(self, column: Hashable, values: NDArray[np.float64], dtype: Any) -> Any:
         """Return what a column of a dtype becomes, from the numbers that came back."""
         codec = self.codecs.get(column)
-        return masked_array(values, masked_dtype(dtype)) if codec is None else codec.decode(values, dtype)
+        return (
+            masked_array(values, masked_dtype(dtype))
+            if codec is None
+            else codec.decode(values, dtype)
+        )
 
 
 NUMBERS = Coding()
@@ -413,7 +429,9 @@ def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
     return Coding(codecs)
 
 
-def _look(part: pd.DataFrame, _number: int, wanted: Mapping[Hashable, Asked]) -> dict[Hashable, Any]:
+def _look(
+    part: pd.DataFrame, _number: int, wanted: Mapping[Hashable, Asked]
+) -> dict[Hashable, Any]:
     return {
         column: (_Times if each.kind == DATE else _Values).of(part[column])
         for column, each in wanted.items()
@@ -488,13 +506,13 @@ def _one_order(column: Hashable, orders: frozenset[tuple[Any, ...]]) -> tuple[An
     for values in orders:
         for position, value in enumerate(values):
             after.add(value, *values[max(0, position - 1) : position])
-        follows |= set(zip(values[:-1], values[1:], strict=True))
+        follows |= set(itertools.pairwise(values))
     try:
         order = tuple(after.static_order())
     except graphlib.CycleError:
         order = ()  # the text of the error shows values
     # One order alone is in line with all: whatever comes next does so in some partition.
-    if not order or not follows.issuperset(zip(order[:-1], order[1:], strict=True)):
+    if not order or not follows.issuperset(itertools.pairwise(order)):
         raise SdcValueError(
             f"column {column!r} has ordered categories that are not the same in all partitions, "
             f"and give no order of all: name it in orders={{{column!r}: [...]}}."

@@ -76,9 +76,7 @@ class Destinations(ABC):
         check_positions(back, np.arange(len(part)))
         return self.arrays(part, back.to_numpy(), moved=moved)
 
-    def arrays(
-        self, part: pd.DataFrame, values: NDArray[np.float64], *, moved: bool
-    ) -> list[Any]:
+    def arrays(self, part: pd.DataFrame, values: NDArray[np.float64], *, moved: bool) -> list[Any]:
         """Return numbers that came back as arrays of the dtypes that masked columns have.
 
         `part` has the columns with the dtypes that they had.

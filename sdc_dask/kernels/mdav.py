@@ -32,9 +32,7 @@ from sdc_dask.kernels.nominal import (
 )
 
 
-def mdav(
-    points: NDArray[np.float64], k: int, nominal: Nominal | None = None
-) -> NDArray[np.int64]:
+def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) -> NDArray[np.int64]:
     """Group records by MDAV-generic, with the implementation that suits their number.
 
     Parameters

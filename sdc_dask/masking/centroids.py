@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Mdav:
     """Groups of k by MDAV."""
 
     k: int
-    nominal: NominalColumns = NominalColumns()
+    nominal: NominalColumns = field(default_factory=NominalColumns)
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Vmdav:
 
     k: int
     gain: float
-    nominal: NominalColumns = NominalColumns()
+    nominal: NominalColumns = field(default_factory=NominalColumns)
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
@@ -129,7 +129,7 @@ class MaskByCentroids(BlockMask):
     coordinates: Coordinates
     grouping: Grouping
     decimals: int | None = None
-    representatives: Representatives = Representatives()
+    representatives: Representatives = field(default_factory=Representatives)
 
     def mask(
         self,

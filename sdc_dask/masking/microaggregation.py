@@ -295,7 +295,7 @@ class Microaggregation(Spec):
         meta = blockwise.check_columns(self, frame)
         if self.ordered:
             check_numeric(meta, self.masked, f", as method={self.method!r} needs")
-        kinds = self._kinds(meta)
+        kinds = self._taken_for(meta)
         others = [name for name, each in kinds.items() if each.kind not in (NUMBER, WHOLE)]
         for name, value, allowed in (
             ("standardize=False", not self.standardize, "they have no unit in common"),
@@ -308,16 +308,14 @@ class Microaggregation(Spec):
                     f"{arguments.listed(others)}: {allowed}. Leave it out, or leave them out."
                 )
 
-    def _kinds(self, meta: pd.DataFrame) -> dict[Hashable, Asked]:
+    def _taken_for(self, meta: pd.DataFrame) -> dict[Hashable, Asked]:
         """Return what the columns of a frame are taken for."""
         orders = dict(self.orders or ())
-        return kinds_of(
-            meta, self.masked, orders, self.nominal, keep_integers=self.keep_integers
-        )
+        return kinds_of(meta, self.masked, orders, self.nominal, keep_integers=self.keep_integers)
 
     def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
         """Scan a frame and plan its blocks: all passes over the data that come before masking."""
-        asked = self._kinds(meta_of(frame))
+        asked = self._taken_for(meta_of(frame))
         needed = frame[list(dict.fromkeys([*self.masked, *self.by]))]
         coding = coding_of(needed, asked)
         coded = coding.frame(needed)
