@@ -235,8 +235,10 @@ class ByColumn(tuple[tuple[Hashable, Any], ...]):
 
 def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) -> ByColumn:
     """Return a dict of masked columns as pairs."""
-    if value is None or isinstance(value, ByColumn):
-        return value or ByColumn()
+    if value is None:
+        return ByColumn()
+    if isinstance(value, ByColumn):
+        value = dict(value)
     if not isinstance(value, Mapping):
         raise SdcTypeError(
             f"{name} must be a dict from columns, such as {example}, received "

@@ -432,10 +432,17 @@ def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
 def _look(
     part: pd.DataFrame, _number: int, wanted: Mapping[Hashable, Asked]
 ) -> dict[Hashable, Any]:
-    return {
-        column: (_Times if each.kind == DATE else _Values).of(part[column])
-        for column, each in wanted.items()
-    }
+    found: dict[Hashable, Any] = {}
+    for column, each in wanted.items():
+        cells = part[column]
+        is_date = each.kind == DATE
+        if _kind(cells.dtype) is None or (is_date and _kind(cells.dtype) != DATE):
+            raise SdcTypeError(
+                f"column {column!r} has dtype {cells.dtype} in some partitions, whatever the dtype "
+                "of the frame says: cast it first."
+            )
+        found[column] = _Times.of(cells) if is_date else _Values.of(cells)
+    return found
 
 
 def _together(parts: list[dict[Hashable, Any]]) -> dict[Hashable, Any]:
@@ -527,22 +534,21 @@ def _factorize(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.object_
     """Return the number of each cell's value, -1 if it is missing, and the values."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        found = pd.Index(dtype.categories)
-        # Categories that are floats may be no numbers.
-        return column.cat.codes.to_numpy(np.int64), found.to_numpy(object)
+        return column.cat.codes.to_numpy(np.int64), dtype.categories.to_numpy(object)
     if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
         column = column.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
     if pd.api.types.is_float_dtype(column.dtype):
         # A NaN that a nullable column does not count as missing is missing; zero has no sign.
         column = pd.Series(column.to_numpy(dtype="float64", na_value=np.nan) + 0.0)
+    if pd.api.types.is_object_dtype(column.dtype):
+        present = column.dropna()
+        if not all(isinstance(value, str) for value in present):
+            raise SdcTypeError(
+                f"column {column.name!r} has dtype {dtype} and holds other values than texts: "
+                "convert it to a dtype of its own, such as numbers, dates or string."
+            )
     codes, values = pd.factorize(column)
-    found = pd.Index(values).to_numpy(object)
-    if pd.api.types.is_object_dtype(column.dtype) and not all(isinstance(v, str) for v in found):
-        raise SdcTypeError(
-            f"column {column.name!r} has dtype {dtype} and holds other values than texts: convert "
-            "it to a dtype of its own, such as numbers, dates or string."
-        )
-    return codes.astype(np.int64), found
+    return codes.astype(np.int64), pd.Index(values).to_numpy(object)
 
 
 def _orders(column: pd.Series) -> Iterable[tuple[Any, ...]]:

@@ -369,7 +369,7 @@ class Microaggregation(Spec):
             coordinates,
             self.blocks_by,
             largest,
-            fill=bool(self.refine),
+            fill=bool(self.refine or nominal.places),
             coding=coding,
         )
         stand_in = representatives(coding, columns)
