@@ -53,6 +53,7 @@ def test_readme(
     ("document", "count", "shown"),
     [
         ("docs/methods.md", 4, "GroupAnonymity of 10,000 records in 2 groups"),
+        ("docs/mixed.md", 1, "below_k    0"),
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
         ("docs/measures.md", 3, "swapped, p = 5"),
         ("docs/series.md", 2, "72000 ['firm', 'month', 'sales']"),
