@@ -23,6 +23,7 @@ _KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _DEFAULT = Microaggregation
 # Fields of names, which are texts whatever they look like; and of what is said of some columns.
 _NAMES = ("columns", "by", "series", "nominal")
+_NAME = ("unit",)
 _BY_COLUMN = ("orders", "importance")
 
 
@@ -144,6 +145,8 @@ def asked_spec(context: click.Context) -> Spec:
             asked[name] = _series(value)
         elif name in _BY_COLUMN:
             asked[name] = _by_column(value, given[name])
+        elif name in _NAME:
+            asked[name] = value
         elif name in _NAMES:
             asked[name] = list(itertools.chain(*value))
         else:

@@ -16,6 +16,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.scan import Scan, scan
 from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.engine.units import fuse_by_units
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 
@@ -113,12 +114,13 @@ def place_in_blocks(
     *,
     fill: bool = False,
     coding: Coding = NUMBERS,
+    unit: Hashable | None = None,
 ) -> Placement:
     """Return the blocks of records, which are planned unless they are made already.
 
     `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
     far below the largest: a 2^d-tree of many columns has leaves of few records. The frame has
-    numbers, which a `coding` may have made of other values.
+    numbers, which a `coding` may have made of other values. With a `unit`, blocks have k of these.
     """
     if isinstance(method, Blocks):
         return place(frame, method, scanned, spec.k, planned_here=False)
@@ -134,7 +136,9 @@ def place_in_blocks(
         method=method or WHOLE,
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
-    return place(frame, blocks, scanned, spec.k, planned_here=True, coding=coding)
+    if unit is not None:
+        blocks = fuse_by_units(frame, blocks, coordinates, unit, spec.k)
+    return place(frame, blocks, scanned, spec.k, planned_here=True, coding=coding, unit=unit)
 
 
 def blockings(*others: str) -> list[str | None]:

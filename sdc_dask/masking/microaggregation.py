@@ -29,7 +29,7 @@ from sdc_dask.engine.scan import Scan
 from sdc_dask.engine.sort import Projection, Records, plan_order
 from sdc_dask.engine.strata import Strata
 from sdc_dask.engine.trip import Step
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking import blockwise
 from sdc_dask.masking.auto_block import auto_block, linear_block
 from sdc_dask.masking.centroids import (
@@ -128,6 +128,10 @@ class Microaggregation(Spec):
         nominal values are as far apart as numbers are that differ by their deviation.
     keep_integers : bool, default False
         Whether integers stay integers: their means are rounded, which keeps k.
+    unit : name, optional
+        The person or household that records belong to, of which there may be several: k then
+        counts different units. With "mdav" and "vmdav"; blocks are not cut where all their records
+        are equal.
     gain : float, default 0.2
         Of "vmdav": a group takes one more record if that is closer to it than `gain` times its
         distance to the other records. 0 never does.
@@ -175,6 +179,7 @@ class Microaggregation(Spec):
         None, "NAME=X: how much squared differences of a column count; again for another column"
     )
     keep_integers: bool = option(False, "round means of integers, which stay integers")
+    unit: Any = option(None, "the column of persons or households, which k counts then")
     gain: float | None = option(None, "of vmdav: how readily a group takes more than k records")
     weights: Sequence[float] | None = option(None, "of weighted_mean: one for each column")
     measure: Measure | tuple[Measure, Measure] | None = option(
@@ -215,7 +220,14 @@ class Microaggregation(Spec):
                 f"orders and nominal both name columns: {arguments.listed(both)}. Values have an "
                 "order, or none."
             )
-        given = [name for name, value in kept.items() if value]
+        if kept["keep_integers"] and (self.decimals or 0) < 0:
+            raise SdcValueError(
+                "decimals below 0 and keep_integers do not go together: rounded means may be "
+                "beyond what a column can hold. Leave one of them out."
+            )
+        if self.unit is not None:
+            kept["unit"] = self._checked_unit(masked)
+        given = [name for name, value in kept.items() if value not in (False, (), None)]
         if given and self.ordered:
             raise SdcValueError(
                 f"{given[0]} has no meaning with method={self.method!r}, which puts numbers in "
@@ -227,6 +239,23 @@ class Microaggregation(Spec):
                 "own units: leave one of them out."
             )
         return kept
+
+    def _checked_unit(self, masked: Sequence[Hashable]) -> Hashable:
+        if not isinstance(self.unit, Hashable):
+            raise SdcTypeError(
+                f"unit must be the name of one column, received {type(self.unit).__name__}."
+            )
+        if self.unit in masked:
+            raise SdcValueError(
+                f"unit names a column that is masked: {self.unit!r}. Name the persons or "
+                "households, who are not masked, and drop the column from a release."
+            )
+        if isinstance(self.blocking, Blocks):
+            raise SdcValueError(
+                "unit has no meaning with blocks that are made, which were made for k records: "
+                "name a blocking, such as 'tree'."
+            )
+        return self.unit
 
     def _checked_refine(self) -> bool | int | str:
         value = self.refine
@@ -295,6 +324,8 @@ class Microaggregation(Spec):
         meta = blockwise.check_columns(self, frame)
         if self.ordered:
             check_numeric(meta, self.masked, f", as method={self.method!r} needs")
+        if self.unit is not None:
+            arguments.existing(meta, [self.unit], "unit")
         kinds = self._taken_for(meta)
         others = [name for name, each in kinds.items() if each.kind not in (NUMBER, WHOLE)]
         for name, value, allowed in (
@@ -316,7 +347,8 @@ class Microaggregation(Spec):
     def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
         """Scan a frame and plan its blocks: all passes over the data that come before masking."""
         asked = self._taken_for(meta_of(frame))
-        needed = frame[list(dict.fromkeys([*self.masked, *self.by]))]
+        units = [] if self.unit is None else [self.unit]
+        needed = frame[list(dict.fromkeys([*self.masked, *self.by, *units]))]
         coding = coding_of(needed, asked)
         coded = coding.frame(needed)
         scanned, strata = blockwise.survey(coded, self)
@@ -371,9 +403,16 @@ class Microaggregation(Spec):
             largest,
             fill=bool(self.refine or nominal.places),
             coding=coding,
+            unit=self.unit,
         )
-        stand_in = representatives(coding, columns)
-        mask = MaskByCentroids(k, coordinates, grouping, self.decimals, stand_in)
+        mask = MaskByCentroids(
+            k,
+            coordinates,
+            grouping,
+            self.decimals,
+            representatives(coding, columns),
+            by_unit=self.unit is not None,
+        )
         numbers = [name for name in columns if coding.kind(name) in (NUMBER, WHOLE)]
         return Step(placement, mask, sums=scanned.sums(numbers))
 

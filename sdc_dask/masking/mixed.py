@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.engine.codecs import DATE, NOMINAL, ORDINAL, WHOLE, Categories, Coding
+from sdc_dask.engine.codecs import DATE, NOMINAL, NUMBER, ORDINAL, WHOLE, Categories, Coding
 from sdc_dask.engine.scan import Scan
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import medians, modes
@@ -57,6 +57,8 @@ class Representatives:
 
     Attributes
     ----------
+    numbers : tuple
+        Places of columns whose means are numbers.
     rounded : tuple
         Places of columns whose means are rounded to whole numbers.
     medians : tuple
@@ -65,6 +67,7 @@ class Representatives:
         Places of columns of categories, and which of equally frequent ones come first.
     """
 
+    numbers: tuple[int, ...] = ()
     rounded: tuple[int, ...] = ()
     medians: tuple[int, ...] = ()
     modes: tuple[tuple[int, NDArray[np.int64]], ...] = ()
@@ -74,8 +77,15 @@ class Representatives:
         original: NDArray[np.float64],
         means: NDArray[np.float64],
         labels: NDArray[np.int64],
+        decimals: int | None,
     ) -> NDArray[np.float64]:
-        """Put representatives into the place of means; missing cells stay missing."""
+        """Put representatives into the place of means; missing cells stay missing.
+
+        Numbers alone have `decimals` to which they are rounded.
+        """
+        if decimals is not None:
+            for j in self.numbers:
+                means[:, j] = rounded(means[:, j], decimals)
         for j in self.rounded:
             means[:, j] = np.rint(means[:, j]) + 0.0
         preferences = dict(self.modes)
@@ -93,6 +103,14 @@ class Representatives:
 
     def __bool__(self) -> bool:
         return bool(self.rounded or self.medians or self.modes)
+
+
+def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
+    """Return numbers with so many digits after the decimal point; no zero has a sign."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.round(values, decimals) + 0.0
+    # A number that is too large to be scaled has no such digits.
+    return np.where(np.isfinite(found), found, values)
 
 
 def nominal_columns(
@@ -134,6 +152,7 @@ def representatives(coding: Coding, columns: Sequence[Hashable]) -> Representati
         if kinds[j] == NOMINAL and isinstance(codec, Categories):
             chosen.append((j, codec.preference))
     return Representatives(
+        tuple(j for j, kind in enumerate(kinds) if kind in (NUMBER, WHOLE)),
         tuple(j for j, kind in enumerate(kinds) if kind in (DATE, WHOLE)),
         tuple(j for j, kind in enumerate(kinds) if kind == ORDINAL),
         tuple(chosen),

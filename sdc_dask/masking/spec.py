@@ -22,7 +22,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
-_NAMES = ("columns", "by", "series", "nominal")  # fields that name columns
+_NAMES = ("columns", "by", "series", "nominal", "unit")  # fields that name columns
 _BY_COLUMN = ("orders", "importance")  # fields with a value for each of some columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
