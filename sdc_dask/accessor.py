@@ -1114,6 +1114,7 @@ class SdcAccessor:
         k: int | None = None,
         *,
         confidential: Hashable | Sequence[Hashable] | None = None,
+        unit: Hashable | None = None,
     ) -> Anonymity | AttributeDisclosure:
         """Count how many records share the same values in some columns.
 
@@ -1127,6 +1128,9 @@ class SdcAccessor:
             Count the classes with fewer records.
         confidential : name or list of names, optional
             Other columns of any kind that must not be learned: measure what classes reveal of them.
+        unit : name, optional
+            The person or household that records belong to: classes are measured by their different
+            units, in the place of their records.
 
         Returns
         -------
@@ -1168,10 +1172,17 @@ class SdcAccessor:
         arguments.existing(meta, names, "columns")
         if k is not None:
             k = arguments.whole_number(k, "k", 1)
+        if unit is not None:
+            arguments.existing(meta, [unit], "unit")
+            if confidential is not None:
+                raise SdcValueError(
+                    "unit has no meaning with confidential=, which looks at records: call this "
+                    "once with each."
+                )
         if confidential is not None:
             secret = arguments.name_list(confidential, "confidential")
             return attribute_disclosure(self._frame, names, secret, k)
-        return anonymity(self._frame, names, k)
+        return anonymity(self._frame, names, k, unit)
 
     def linkage_without_common(
         self,

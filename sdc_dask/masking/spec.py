@@ -64,6 +64,7 @@ class Spec(ABC):
     keeps_dtypes: ClassVar[bool] = False
     columns: Any
     by: Any
+    unit: Any = None  # the column of persons or households, if k counts these
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}
 

@@ -50,7 +50,7 @@ from sdc_dask.release.watch import watched
 from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
 from sdc_dask.results import Result
-from sdc_dask.risk.anonymity import of_sizes
+from sdc_dask.risk.anonymity import of_sizes, of_units
 from sdc_dask.utility.sse import of_sums
 
 ORDERS = ("random", "source")
@@ -243,7 +243,7 @@ class _Run:
 
     def protect(self, replace: bool, random_state: int | None) -> Summary:
         """Go through all stages."""
-        frame = self.source.frame(self.layout.masked, self.layout.by)
+        frame = self.source.frame(self.layout.masked, self.layout.placing)
         directories = self._directories()
         with self._stage("plan", "Scanning the data and planning"):
             planned = plan(frame, self.specs, random_state)
@@ -319,6 +319,7 @@ class _Run:
     ) -> Summary:
         layout = self.layout
         sizes = iter(written.sizes)
+        units = iter(written.sizes[len(layout.counted) :])
         sets = []
         for each in planned:
             spec, steps = each.spec, each.steps
@@ -327,7 +328,11 @@ class _Run:
                 continue
             # One step for each set of columns, which have a k each.
             for columns, step in zip(spec.column_sets, steps, strict=True):
-                sets.append(MaskedSet.of(spec, columns, step, of_sizes(next(sizes), spec.promise)))
+                found = of_sizes(next(sizes), spec.promise)
+                of_each = None
+                if spec.unit is not None:
+                    of_each = of_units(found, next(units), spec.promise)
+                sets.append(MaskedSet.of(spec, columns, step, found, of_each))
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -425,12 +430,13 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
     if rows != source.rows:
         raise SdcRuntimeError(f"{rows} rows were written of {source.rows} in the source.")
     for each in summary.masked:
-        reached, k = each.anonymity, each.spec.promise
-        if reached is not None and (reached.rows != rows or reached.k_min < (k or 0)):
-            raise SdcRuntimeError(
-                f"the files have a class of {reached.k_min} equal records in the columns "
-                f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
-            )
+        k = each.spec.promise
+        for reached, what in ((each.anonymity, "equal records"), (each.units, "different units")):
+            if reached is not None and (reached.rows != rows or reached.k_min < (k or 0)):
+                raise SdcRuntimeError(
+                    f"the files have a class of {reached.k_min} {what} in the columns "
+                    f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
+                )
     changed = int((moved[:, 0] != moved[:, 1]).any(axis=1).sum())
     if changed:
         raise SdcRuntimeError(

@@ -27,6 +27,7 @@ class MaskedSet:
     blocks: int | None  # None if all records were put in order
     max_block: int | None
     anonymity: Anonymity | None  # counted on the files if the spec promises k
+    units: Anonymity | None = None  # the same by units, if the spec promises k of these
 
     @classmethod
     def of(
@@ -35,6 +36,7 @@ class MaskedSet:
         columns: Sequence[Hashable],
         step: Step,
         anonymity: Anonymity | None,
+        units: Anonymity | None = None,
     ) -> MaskedSet:
         """Describe what a step did."""
         blocks = step.blocks
@@ -44,6 +46,7 @@ class MaskedSet:
             len(blocks) if blocks else None,
             blocks.max_block if blocks else None,
             anonymity,
+            units,
         )
 
     @property
@@ -62,7 +65,10 @@ class MaskedSet:
             "max_block": self.max_block,
             "checked": self.checked,
         }
-        return found | {"anonymity": self.anonymity and self.anonymity.to_dict()}
+        return found | {
+            "anonymity": self.anonymity and self.anonymity.to_dict(),
+            "units": self.units and self.units.to_dict(),
+        }
 
     def lines(self) -> list[str]:
         """Return what a person reads of it."""
@@ -80,6 +86,11 @@ class MaskedSet:
                 f"    k        {self.anonymity.k_min:,} reached, {self.spec.promise:,} asked for; "
                 "counted on the files",
             ]
+            if self.units is not None:
+                lines[-1] = (
+                    f"    k        {self.units.k_min:,} different {self.spec.unit} reached, "
+                    f"{self.spec.promise:,} asked for; counted on the files"
+                )
         elif self.spec.moves:
             lines.append(
                 "    values   those of the source, at other records; compared on the files. No k "

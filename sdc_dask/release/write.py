@@ -25,6 +25,8 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unit_classes import distinct_pairs
+from sdc_dask.engine.units import unit_keys
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.release.categories import Order, in_order, orders_of, plain, pruned
@@ -74,7 +76,7 @@ class Written:
     """What a file holds, as it was read again."""
 
     file: ReleasedFile
-    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted
+    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted, and then units
 
 
 @dataclass(frozen=True)
@@ -99,16 +101,16 @@ def write_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked, folder: Folder
 ) -> tuple[Compared, Written]:
     """Write a piece as one file, and check it."""
-    table, compared = _masked_piece(piece, number, layout, masked)
-    return compared, _write(table, number, layout, folder)
+    table, units, compared = _masked_piece(piece, number, layout, masked)
+    return compared, _write(table, units, number, layout, folder)
 
 
 def scatter_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked, shuffle: Shuffle
 ) -> tuple[Compared, Scattered]:
     """Send the rows of a piece to files that are drawn for them."""
-    table, compared = _masked_piece(piece, number, layout, masked)
-    rows = plain(table)
+    table, units, compared = _masked_piece(piece, number, layout, masked)
+    rows = _beside(plain(table), units)
     return compared, Scattered(shuffle.scatter(rows, number), table_fingerprint(rows))
 
 
@@ -124,14 +126,17 @@ def gather_file(
     rows = shuffle.gather(parts, number)
     table = in_order(rows, layout.schema, orders)
     where = shuffle.directories.path_of(number)
-    return _write(table, number, layout, folder, where), table_fingerprint(plain(table))
+    units = rows.select([word for unit in layout.units for word in layout.unit_words(unit)])
+    found = table_fingerprint(_beside(plain(table), units))
+    return _write(table, units, number, layout, folder, where), found
 
 
 def masked_part(numbered: tuple[int, Piece], layout: Layout, masked: Masked) -> pd.DataFrame:
     """Return the masked columns of a piece as they are released, in its order."""
     number, piece = numbered
-    original = piece.read([*layout.masked, *layout.by], by=layout.by, masked=layout.masked)
-    part = to_pandas(original, list(layout.masked), list(layout.by))
+    names = [*layout.masked, *layout.placing]
+    original = piece.read(names, by=layout.by, masked=layout.masked)
+    part = to_pandas(original, list(layout.masked), layout.placing)
     schema = pa.schema([layout.schema.field(name) for name in layout.masked])
     table = _released(original, schema, masked.restore(part, number))
     return to_pandas(table, list(layout.masked), [])
@@ -139,10 +144,10 @@ def masked_part(numbered: tuple[int, Piece], layout: Layout, masked: Masked) -> 
 
 def _masked_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked
-) -> tuple[pa.Table, Compared]:
-    """Return a piece as it is to be released, and how it differs from what it was."""
+) -> tuple[pa.Table, pa.Table, Compared]:
+    """Return a piece as it is to be released, its units, and how it differs from what it was."""
     original = piece.read(by=layout.by, masked=layout.masked)
-    before = to_pandas(original, list(layout.masked), list(layout.by))
+    before = to_pandas(original, list(layout.masked), layout.placing)
     table = _released(original, layout.schema, masked.restore(before, number))
     kept = [name for name in layout.by if name in table.column_names]
     after = to_pandas(table, list(layout.masked), kept)
@@ -165,7 +170,21 @@ def _masked_piece(
         },
         orders_of(original, table),
     )
-    return table, compared
+    return table, _unit_words(before, layout), compared
+
+
+def _unit_words(part: pd.DataFrame, layout: Layout) -> pa.Table:
+    """Return the keys of units, which go with rows until these are counted."""
+    words: dict[str, NDArray[np.uint64]] = {}
+    for unit in layout.units:
+        words |= dict(zip(layout.unit_words(unit), unit_keys(part[unit]), strict=True))
+    return pa.table(words)
+
+
+def _beside(rows: pa.Table, units: pa.Table) -> pa.Table:
+    for name in units.column_names:
+        rows = rows.append_column(name, units.column(name))
+    return rows
 
 
 def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, Any]) -> pa.Table:
@@ -197,7 +216,12 @@ def _without_sign(floats: pa.Array) -> pa.Array:
 
 
 def _write(
-    table: pa.Table, number: int, layout: Layout, folder: Folder, where: str = ""
+    table: pa.Table,
+    units: pa.Table,
+    number: int,
+    layout: Layout,
+    folder: Folder,
+    where: str = "",
 ) -> Written:
     """Write a file, which gets its name when it was read again and holds what was meant.
 
@@ -228,6 +252,12 @@ def _write(
         tuple(
             folder.keys.write(class_keys(after, columns), f"{own}-{count}")
             for count, columns in enumerate(layout.counted)
+        )
+        + tuple(
+            folder.keys.write_pairs(
+                _pairs(after, columns, units, layout.unit_words(unit)), f"{own}-unit-{count}"
+            )
+            for count, (columns, unit) in enumerate(layout.by_unit)
         ),
     )
     if folder.staging is None:
@@ -236,6 +266,14 @@ def _write(
         folder.staging.send(path, name, written.file.sha256)
         os.unlink(path)
     return written
+
+
+def _pairs(
+    after: pd.DataFrame, columns: Sequence[str], units: pa.Table, words: Sequence[str]
+) -> NDArray[np.uint64]:
+    """Return the keys of what was read again beside those of the units of its rows."""
+    of_units = [units.column(word).to_numpy() for word in words]
+    return distinct_pairs(np.column_stack([*class_keys(after, columns), *of_units]))
 
 
 def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Table:
