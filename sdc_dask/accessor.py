@@ -211,8 +211,8 @@ class SdcAccessor:
         Returns
         -------
         DataFrame
-            Of the kind of the input. Integer columns become float64, other numbers keep their
-            dtype; columns that are not named are untouched.
+            Of the kind of the input. Integer columns become float64, unless `keep_integers` is
+            True, others keep their dtype; columns that are not named are untouched.
 
         Notes
         -----
@@ -249,6 +249,18 @@ class SdcAccessor:
         3  62.0    4.5
         4  33.0    1.0
         5  62.0    2.5
+
+        Numbers and texts together, which become means and most frequent values:
+
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "job": list("aacbac")})
+        >>> df.sdc.microaggregate(["age", "job"], k=3, keep_integers=True)
+           age job
+        0   33   a
+        1   33   a
+        2   62   c
+        3   62   c
+        4   33   a
+        5   62   c
         """
         return self.mask(spec, keep_order=keep_order)
 
