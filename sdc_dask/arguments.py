@@ -290,7 +290,7 @@ def importance(value: Any, columns: Iterable[Hashable]) -> ByColumn:
     """Return how much columns weigh in distances."""
     pairs = []
     for column, weight in by_column(value, "importance", columns, "{'age': 2}"):
-        weight = number(weight, f"importance of column {column!r}", 0.0)
+        weight = number(weight, f"importance of column {column!r}", 0.0, 1e6)
         if weight == 0:
             raise SdcValueError(
                 f"importance of column {column!r} must be above 0, received 0: without any weight, "

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdc_dask
-from sdc_dask import Microaggregation, SdcError, Spec
+from sdc_dask import Microaggregation, SdcError, Spec, cli
 from sdc_dask.engine import codecs
 from sdc_dask.kernels.grid import centred
 from sdc_dask.kernels.groups import medians, modes
@@ -364,3 +364,31 @@ def test_specs_of_mixed_columns_are_values() -> None:
     assert hash(eval(repr(spec))) == hash(spec)
     assert Spec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     assert spec.to_dict()["orders"] == {"a": ["x", "y"]}
+
+
+def test_the_command_line_and_job_files_say_what_columns_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = tmp_path / "job.toml"
+    options = [
+        *("--columns", "age,size,code", "-k", "4", "--orders", "size=small,medium,large"),
+        *("--nominal", "code", "--importance", "age=2", "--importance", "size=0.5"),
+        *("--keep-integers", "--unit", "person", "--drop", "person", "--write-job", str(job)),
+    ]
+    people(40).assign(person=range(40))[["age", "size", "code", "person"]].to_parquet(
+        tmp_path / "data.parquet"
+    )
+    program = ["protect", str(tmp_path / "data.parquet"), str(tmp_path / "target"), *options]
+    assert cli.main(program) == 0
+    (spec,) = sdc_dask.Job.read(job).specs
+    assert spec == Microaggregation(
+        ["age", "size", "code"],
+        4,
+        orders={"size": SIZES},
+        nominal=["code"],
+        importance={"age": 2, "size": 0.5},
+        keep_integers=True,
+        unit="person",
+    )
+    assert cli.main([*program[:-2], "--importance", "age"]) == 2
+    assert "--importance takes a column, an equals sign" in capsys.readouterr().err
