@@ -33,6 +33,7 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/kernels.py $(ARGS)
 	$(BIN)/python benchmarks/methods.py $(ARGS)
 	$(BIN)/python benchmarks/rank_swap.py $(ARGS)
+	$(BIN)/python benchmarks/suppression.py $(ARGS)
 	$(BIN)/python benchmarks/paper_tables.py $(ARGS)
 	$(BIN)/python benchmarks/attack_tables.py $(ARGS)
 	$(BIN)/python benchmarks/without_common.py $(ARGS)

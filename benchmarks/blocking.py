@@ -9,6 +9,8 @@ dimensions  Table 3.2 and Figure 3.5: SSE by the number of columns
 eia         Table 3.3: SSE of the EIA data, which are read from the folder SDC_DASK_DATA
             (default: ../shared/data beside the repository), file casc_eia.csv
 sizes       Figures 3.2 to 3.4: SSE by L and by the number of records
+halves      SSE of blocks by "halves" over that of "tree", by data, d and L: what blocking="auto"
+            chooses by
 auto        max_block="auto" against other L: time and SSE, uniform and survey data
 
 SSE is that of standardized data.
@@ -340,6 +342,37 @@ def claims_growing(by_size: Rows) -> Rows:
     ]
 
 
+# What "auto" chooses
+
+
+def halves(quick: bool) -> dict[str, Any]:
+    """Measure SSE of blocks that are halved in one dimension at a time, and in all."""
+    n = 10_000 if quick else 40_000
+    rng = np.random.default_rng(1)
+    survey = sdc_dask.datasets.survey(n)[["income", "tax", "wealth", "age", "hours"]].compute()
+    frames = {f"survey, d = {d}": survey.iloc[:, :d] for d in (3, 4, 5)}
+    for d in (2, 3, 4, 5, 7, 10):
+        normal = rng.normal(size=(n, d))
+        mixed = normal @ (rng.normal(size=(d, d)) * np.linspace(1, 0.2, d))
+        drawn = {"uniform": rng.uniform(size=(n, d)), "lognormal": np.exp(normal), "normal": mixed}
+        for name, values in drawn.items():
+            names = [f"x{j}" for j in range(d)]
+            frames[f"{name}, d = {d}"] = pd.DataFrame(values, columns=names)
+    table: Rows = []
+    for name, frame in frames.items():
+        for max_block in (n // 30, n // 7, n // 3):
+            row: dict[str, Any] = {"data": name, "L": max_block}
+            for method in ("tree", "halves"):
+                blocks = frame.sdc.blocks(list(frame), K, max_block=max_block, method=method)
+                row[f"{method} blocks"] = len(blocks)
+                masked = frame.sdc.microaggregate(list(frame), K, blocking=blocks)
+                row[f"{method} SSE / SST %"] = 100 * frame.sdc.sse(masked).ratio
+            row["halves / tree"] = row["halves SSE / SST %"] / row["tree SSE / SST %"]
+            table.append(row)
+    show(f"Blocks by halves and by the 2^d-tree, {n:,} records, k = {K}", table)
+    return {"records": n, "halves": table}
+
+
 def auto(quick: bool) -> dict[str, Any]:
     """Time and SSE by L, and what "auto" chooses."""
     n = QUICK_RECORDS if quick else 1_000_000
@@ -378,6 +411,7 @@ PARTS: dict[str, Part] = {
     "dimensions": dimensions,
     "eia": eia,
     "sizes": sizes,
+    "halves": halves,
     "auto": auto,
 }
 

@@ -1,8 +1,8 @@
 """protect() against moving the same data with plain Dask: read, route exactly, write.
 
-The data has an id, a text and five float64 columns; all seven are read and written by both, and
-moving routes all seven once. Prints time, ratio, and the peak memory of every worker beside its
-limit.
+The data has an id, a text and five float64 columns, or as many as --columns says; all are read and
+written by both, and moving routes all of them once. Prints time, ratio, and the peak memory of
+every worker beside its limit.
 """
 
 from __future__ import annotations
@@ -21,32 +21,38 @@ from common import memory_watch, parser, save, show, timed
 import sdc_dask
 from sdc_dask.release.cluster import local_cluster
 
-COLUMNS = [f"x{j}" for j in range(5)]
-
 
 def main() -> None:
     """Run the benchmark."""
     arguments = parser(__doc__)
     arguments.add_argument("--rows", type=int, help="default: 20 million, quick: 500,000")
+    arguments.add_argument("--columns", type=int, default=5, help="that are masked")
     arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     arguments.add_argument("--memory-limit", default="1GiB", help="of every worker")
     arguments.add_argument("-k", type=int, default=5)
     arguments.add_argument("--max-block", default="auto")
+    arguments.add_argument("--blocking", default="auto")
     arguments.add_argument("--folder", type=Path, help="for the data; default: a temporary one")
     options = arguments.parse_args()
     rows = options.rows or (500_000 if options.quick else 20_000_000)
     max_block = options.max_block if options.max_block == "auto" else int(options.max_block)
+    spec = sdc_dask.Microaggregation(
+        [f"x{j}" for j in range(options.columns)],
+        options.k,
+        blocking=options.blocking,
+        max_block=max_block,
+    )
 
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        generate(rows).to_parquet(folder / "source", write_index=False)
+        generate(rows, options.columns).to_parquet(folder / "source", write_index=False)
         table: list[dict[str, Any]] = []
         summaries = []
         for workers in options.workers:
             with local_cluster(workers, options.memory_limit) as client:
                 # Compile on every worker, so that no run pays for it.
-                spec = sdc_dask.Microaggregation(COLUMNS, options.k, max_block=max_block)
-                sdc_dask.protect(warm_up(folder), folder / "warm", spec, keep="*", replace=True)
+                small = warm_up(folder, options.columns)
+                sdc_dask.protect(small, folder / "warm", spec, keep="*", replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
                 moving.pop("result")
                 runs = {"move": moving}
@@ -81,9 +87,9 @@ def main() -> None:
         save("end_to_end", {"table": table, "summaries": summaries})
 
 
-def generate(rows: int) -> dd.DataFrame:
-    """Make the data: an id, a text, five uniform columns."""
-    frame = sdc_dask.datasets.uniform(rows, len(COLUMNS), seed=1)
+def generate(rows: int, columns: int) -> dd.DataFrame:
+    """Make the data: an id, a text, uniform columns."""
+    frame = sdc_dask.datasets.uniform(rows, columns, seed=1)
     return frame.map_partitions(add_others, meta=add_others(frame._meta))
 
 
@@ -94,15 +100,15 @@ def add_others(part: pd.DataFrame) -> pd.DataFrame:
     return part.assign(id=number, label=texts.astype("string[pyarrow]"))
 
 
-def warm_up(folder: Path) -> Path:
+def warm_up(folder: Path, columns: int) -> Path:
     """Write a small data set with the columns of the large one."""
     path = folder / "small"
     if not path.exists():
-        generate(20_000).repartition(npartitions=4).to_parquet(path, write_index=False)
+        generate(20_000, columns).repartition(npartitions=4).to_parquet(path, write_index=False)
     return path
 
 
-def move(source: Path, target: Path, column: str = COLUMNS[0]) -> None:
+def move(source: Path, target: Path, column: str = "x0") -> None:
     """Read, route every row to a known partition, and write: plain Dask."""
     frame = dd.read_parquet(source)
     n = frame.npartitions

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from sdc_dask import arguments
+from sdc_dask import arguments, plots
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.columns import check_numeric
-from sdc_dask.engine.frames import Frame, is_dask
+from sdc_dask.engine.columns import check_numeric, is_measured, is_numeric
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.evaluation import Score, SeriesScore, compare, score, series_score
+from sdc_dask.evaluation import (
+    Score,
+    SeriesScore,
+    compare,
+    compare_mixed,
+    score,
+    series_score,
+)
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
+from sdc_dask.masking.noise import Noise
+from sdc_dask.masking.pram import Pram
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
-from sdc_dask.risk.anonymity import Anonymity, anonymity
+from sdc_dask.masking.suppress import Suppress
+from sdc_dask.report.shapes import histogram_of
+from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
+from sdc_dask.risk.combinations import RareCombinations, rare_combinations
 from sdc_dask.risk.disclosure import DisclosureRisk, disclosure_risk, linkage
 from sdc_dask.risk.diversity import AttributeDisclosure, attribute_disclosure
 from sdc_dask.risk.groups import GroupAnonymity, group_anonymity
@@ -35,12 +48,19 @@ from sdc_dask.risk.interval import (
     width_disclosure,
 )
 from sdc_dask.risk.linkage import Linkage
+from sdc_dask.risk.sample_risk import SampleRisk, sample_risk, sample_risk_by_record
 from sdc_dask.risk.series_risk import SeriesRisk, series_risk
+from sdc_dask.risk.suda import Suda, suda, suda_by_record
 from sdc_dask.risk.without_common import LinkageWithoutCommon, linkage_without_common
 from sdc_dask.risk.worst_case import Attacks, attacks_on
 from sdc_dask.sampling import Sampling
+from sdc_dask.stages import staged
+from sdc_dask.suggestion import RECORDS, Suggestion, suggest
+from sdc_dask.utility.associations import BINS, Associations, associations
 from sdc_dask.utility.bound import SSEBound, sse_bound
+from sdc_dask.utility.frequencies import Frequencies, frequencies
 from sdc_dask.utility.information_loss import InformationLoss, information_loss
+from sdc_dask.utility.mixed_loss import MixedLoss, mixed_loss
 from sdc_dask.utility.series_loss import SeriesLoss, series_loss
 from sdc_dask.utility.sse import SSE, sse
 
@@ -94,6 +114,7 @@ class SdcAccessor:
         methods = ", ".join(sorted(name for name in vars(SdcAccessor) if name[0] != "_"))
         return f"<sdc of a {kind} DataFrame with {len(self._frame.columns)} columns: {methods}>"
 
+    @staged("Planning blocks")
     def blocks(
         self,
         columns: Sequence[Hashable],
@@ -120,9 +141,10 @@ class SdcAccessor:
         max_block : int or "auto", default "auto"
             L: a leaf with more records is split. "auto" takes the largest for which masking a
             record by MDAV costs about as much as moving it.
-        method : {"tree", "univariate"}, default "tree"
-            "tree" halves all dimensions of a box with more than L records. "univariate" cuts the
-            range of the first column into n/L intervals of equal width.
+        method : {"tree", "halves", "univariate"}, default "tree"
+            "tree" halves all dimensions of a box with more than L records. "halves" halves the
+            widest alone, and packs small leaves with their neighbours. "univariate" cuts the range
+            of the first column into n/L intervals of equal width.
         standardize : bool, default True
             Measure distances between leaves in units of the columns' deviations.
         by : name or list of names, optional
@@ -159,6 +181,7 @@ class SdcAccessor:
         )
         return blocks_of(self._frame, spec)
 
+    @staged("Planning and masking")
     def mask(
         self,
         spec: Spec | Sequence[Spec],
@@ -171,8 +194,11 @@ class SdcAccessor:
         Parameters
         ----------
         spec : spec, or list of specs
-            What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`
-            or :class:`FuzzyMicroaggregation`. Each of a list masks columns of its own.
+            What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`,
+            :class:`FuzzyMicroaggregation`, :class:`Recode`, :class:`Suppress`, :class:`Pram` or
+            :class:`Noise`. Each of a list masks columns of its own, except that the last four go
+            first, in their order, and all behind one of them see what it leaves: columns that
+            :class:`Recode` made coarser can be keys of :class:`Suppress`, or strata.
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
             come in the order of their blocks: half the moving, for one set of columns.
@@ -431,6 +457,119 @@ class SdcAccessor:
         """
         return self.mask(spec, random_state=random_state)
 
+    @_builds(Recode)
+    def recode(self, spec: Recode) -> Frame:
+        """Replace values by coarser ones: ranges, groups of categories, or bounds at the ends.
+
+        Parameters
+        ----------
+        {parameters}
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions and rows. Texts in the place
+            of numbers are categories, ordered if they are ranges; categories stay categories, in
+            the order of `mapping`.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [15, 40, 99]})
+        >>> df.sdc.recode(["age"], bins=[0, 18, 65, 120])["age"].tolist()
+        ['[0, 18)', '[18, 65)', '[65, 120]']
+        >>> df.sdc.recode(["age"], top=80)["age"].tolist()
+        [15, 40, 80]
+        """
+        return self.mask(spec)
+
+    @_builds(Suppress)
+    def suppress(self, spec: Suppress) -> Frame:
+        """Suppress cells of key columns until every combination of their values has k records.
+
+        Rare records are made equal by missing cells, as few as a heuristic finds, together with
+        some records of frequent combinations where rare ones are too few.
+
+        Parameters
+        ----------
+        {parameters}
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions and rows. Integers become
+            nullable ones; categories that no record has any more are left out.
+
+        Notes
+        -----
+        For a Dask frame, one pass counts combinations of values, and another finds the first
+        records of frequent ones, if some are needed. Up to 2 million different combinations are
+        held.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffffmm"), "job": list("aaaaab")})
+        >>> masked = df.sdc.suppress(["sex", "job"], k=2)
+        >>> masked.sdc.anonymity(["sex", "job"]).k_min
+        2
+        """
+        return self.mask(spec)
+
+    @_builds(Pram)
+    def pram(self, spec: Pram, *, random_state: int | None = None) -> Frame:
+        """Replace values of categories by others at random: post-randomization.
+
+        Parameters
+        ----------
+        {parameters}
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the draw can be repeated.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with the same index, partitions, rows and dtypes. Missing
+            cells stay.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"job": ["a"] * 600 + ["b"] * 400})
+        >>> masked = df.sdc.pram(["job"], keep=0.7, random_state=1)
+        >>> 350 < int((masked["job"] == "b").sum()) < 450
+        True
+        """
+        return self.mask(spec, random_state=random_state)
+
+    @_builds(Noise)
+    def add_noise(self, spec: Noise, *, random_state: int | None = None) -> Frame:
+        """Add normally distributed noise to numbers.
+
+        Parameters
+        ----------
+        {parameters}
+        random_state : int, optional
+            The same number gives the same result for every partitioning and scheduler. By default
+            it is drawn afresh. Keep it secret: with it, the noise can be taken away.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input. Integer columns become float64 unless they are `whole`;
+            missing cells stay.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60]})
+        >>> df.sdc.add_noise(["age"], sd=0.1, whole=True, random_state=1)["age"].dtype
+        dtype('int64')
+        """
+        return self.mask(spec, random_state=random_state)
+
+    @staged("Counting equal records")
     def group_anonymity(
         self, groups: Sequence[Sequence[Hashable]], k: int | None = None
     ) -> GroupAnonymity:
@@ -461,6 +600,7 @@ class SdcAccessor:
         """
         return group_anonymity(self._frame, groups, k)
 
+    @staged("Measuring SSE")
     def sse(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> SSE:
         """Measure the squared distance between these records and their masked versions.
 
@@ -493,6 +633,7 @@ class SdcAccessor:
         """
         return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
 
+    @staged("Looking for the least SSE")
     def sse_bound(
         self,
         columns: Sequence[Hashable],
@@ -551,6 +692,7 @@ class SdcAccessor:
         k = arguments.whole_number(k, "k", 2)
         return sse_bound(self._frame, names, k, Sampling.of(sample, random_state))
 
+    @staged("Measuring loss of series")
     def series_loss(
         self, masked: Frame, series: Sequence[Hashable] | Mapping[str, Sequence[Hashable]]
     ) -> SeriesLoss:
@@ -599,6 +741,7 @@ class SdcAccessor:
         checked = arguments.compared_series(self._frame, masked, series)
         return series_loss(self._frame, masked, checked)
 
+    @staged("Measuring risk of series")
     def series_risk(
         self,
         masked: Frame,
@@ -662,6 +805,7 @@ class SdcAccessor:
             self._frame, masked, checked, times=times, sample=sample, random_state=random_state
         )
 
+    @staged("Measuring loss and risk of series")
     def series_score(
         self,
         masked: Frame,
@@ -698,6 +842,7 @@ class SdcAccessor:
             self._frame, masked, checked, times=times, sample=sample, random_state=random_state
         )
 
+    @staged("Measuring information loss")
     def information_loss(
         self,
         masked: Frame,
@@ -740,6 +885,7 @@ class SdcAccessor:
         names = arguments.compared_columns(self._frame, masked, columns)
         return information_loss(self._frame, masked, names, regression=regression)
 
+    @staged("Trying every attack")
     def attack(
         self,
         masked: Frame,
@@ -796,9 +942,11 @@ class SdcAccessor:
     ) -> tuple[Hashable, ...]:
         """Return the columns of a comparison; those that were masked, if that is known."""
         if columns is None and knows is not None:
-            columns = [name for spec in spec_list(knows) for name in spec.masked]
+            masking = spec_list(knows)
+            columns = list(dict.fromkeys(name for spec in masking for name in spec.masked))
         return arguments.compared_columns(self._frame, masked, columns)
 
+    @staged("Linking records")
     def linkage(
         self,
         masked: Frame,
@@ -821,6 +969,8 @@ class SdcAccessor:
             How records are linked. If the right one is among t equally good ones, it counts 1/t.
 
             - "distance": to the nearest masked record;
+            - "gower": to the nearest in columns of every kind, see
+              :func:`sdc_dask.risk.attacks.gower.link_by_gower`;
             - "probabilistic": to that of the highest weight by Fellegi and Sunter.
 
             By an intruder who knows how the data was masked (``knows=``):
@@ -832,7 +982,7 @@ class SdcAccessor:
             - "projection": to the nearest after columns that were masked together are projected.
         columns : list, optional
             Numeric columns; by default all that both frames have, or, with ``knows=``, all that
-            were masked.
+            were masked. For "gower", columns of any kind.
         known : list, or {"half", "all", "groups"}, optional
             The columns that the intruder knows; by default all `columns`. "half" and "all" average
             attacks that know the first column, the first two, and so on to half of them, or to
@@ -874,7 +1024,10 @@ class SdcAccessor:
         >>> df.sdc.linkage(df).rate
         100.0
         """
-        names = self._compared(masked, columns, options.get("knows"))
+        if isinstance(attack, str) and attack == "gower":
+            names = arguments.mixed_columns(self._frame, masked, columns)
+        else:
+            names = self._compared(masked, columns, options.get("knows"))
         return linkage(
             self._frame,
             masked,
@@ -887,6 +1040,7 @@ class SdcAccessor:
             **options,
         )
 
+    @staged("Measuring disclosure risk")
     def disclosure_risk(
         self,
         masked: Frame,
@@ -947,6 +1101,7 @@ class SdcAccessor:
             knows=knows,
         )
 
+    @staged("Measuring loss and risk")
     def score(
         self,
         masked: Frame,
@@ -999,6 +1154,7 @@ class SdcAccessor:
             knows=knows,
         )
 
+    @staged("Comparing maskings")
     def compare(
         self,
         masked: Mapping[Any, Frame],
@@ -1020,7 +1176,9 @@ class SdcAccessor:
         masked : dict
             Masked frames of this frame, by name.
         columns, weights, known, groups, tolerance, unit, sample, random_state
-            As in :meth:`score`. All maskings are attacked on the same records.
+            As in :meth:`score`. All maskings are attacked on the same records. If `columns` names
+            some that are not numeric, columns of every kind are measured, and only `sample` and
+            `random_state` have a meaning.
         knows : dict, optional
             The spec, or list of specs, of each masking by its name.
 
@@ -1029,8 +1187,15 @@ class SdcAccessor:
         pandas DataFrame
             A row for each: the smallest class and k' (higher is safer), SSE in percent, il, dld,
             pld, interval, dr, score (lower is better), the strongest attack and what it linked,
-            the score by that attack, and a note of what limits the figures. The
+            the score by that attack, risk and loss as :meth:`suggest` weighs them, and a note of
+            what limits the figures. :func:`sdc_dask.plots.risk_utility` draws a map of it. The
             ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
+
+            For columns of every kind: the smallest class and k', the ``loss`` and the percentage
+            of ``unchanged`` cells of :meth:`mixed_loss`, what has ``moved`` in tables of single
+            columns and in those of pairs (``pairs_moved``) and by how many bits the mutual
+            ``information`` of pairs has changed, of :meth:`associations`, the percentage that is
+            ``linked`` by ``linkage(masked, "gower")``, and the ``score``, (loss + linked) / 2.
 
         Examples
         --------
@@ -1051,6 +1216,17 @@ class SdcAccessor:
                 "masked must be a dict of masked frames by name, with at least one, received "
                 f"{type(masked).__name__}."
             )
+        if columns is not None and self._is_mixed(masked.values(), columns):
+            given = {"weights": weights, "known": known, "groups": groups, "knows": knows}
+            unused = [name for name, value in given.items() if value is not None]
+            unused += ["tolerance"] * (tolerance != 0.1) + ["unit"] * (unit != "value")
+            if unused:
+                raise SdcTypeError(
+                    f"{', '.join(unused)} have a meaning for numeric columns alone: leave them "
+                    "out, or name numeric columns."
+                )
+            both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
+            return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
         names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
         if any(each != names[0] for each in names):
             raise SdcValueError(
@@ -1071,6 +1247,237 @@ class SdcAccessor:
             knows=knows,
         )
 
+    def _is_mixed(self, masked: Iterable[Frame], columns: Any) -> bool:
+        """Whether some of the columns that are named are not numeric in one of the frames."""
+        return any(
+            name in meta.columns and not is_numeric(meta[name].dtype)
+            for meta in map(arguments.unique_columns, (self._frame, *masked))
+            for name in arguments.name_list(columns, "columns")
+        )
+
+    def mixed_loss(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> MixedLoss:
+        """Measure how far records are from their masked versions, in columns of every kind.
+
+        Two passes over the original and one over the masked frame, row by row.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with the same rows; other orders are aligned by the index.
+        columns : list, optional
+            Columns of any kind; by default all that both frames have.
+
+        Returns
+        -------
+        MixedLoss
+            ``loss``, the mean Gower distance in percent, and by column; ``unchanged``, the
+            percentage of cells that kept their value.
+
+        Notes
+        -----
+        The distance of two values is between 0 and 1. For numbers and dates it is the difference
+        over the range of the original, for ordered categories that of their ranks, for all else 0
+        or 1; and 1 where one of them is missing. A column that has another kind in the masked
+        frame, for instance classes in the place of numbers, is compared by equality. Sums are
+        exact: partitions do not change a bit.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [20, 30, 60], "job": ["cook", "cook", "nurse"]})
+        >>> masked = pd.DataFrame({"age": [25, 25, 60], "job": ["cook", None, "nurse"]})
+        >>> found = df.sdc.mixed_loss(masked)
+        >>> {name: round(loss, 2) for name, loss in found.by_column.items()}
+        {'age': 8.33, 'job': 33.33}
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        return mixed_loss(self._frame, masked, names)
+
+    def frequencies(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> Frequencies:
+        """Count the values of columns before and after masking.
+
+        One pass over each frame.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with as many rows, in any order.
+        columns : list, optional
+            Columns of any kind with up to 10,000 different values; by default all that both frames
+            have and that are neither numbers nor dates.
+
+        Returns
+        -------
+        Frequencies
+            ``counts`` and ``.to_frame()`` have the records of each value before and after,
+            ``moved`` the percentage of records that the two differ by: half the sum of absolute
+            differences.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"job": ["cook", "cook", "nurse", "pilot"]})
+        >>> df.sdc.frequencies(df.replace({"pilot": "nurse"})).to_frame()
+          column  value  before  after
+        0    job   cook       2      2
+        1    job  nurse       1      2
+        2    job  pilot       1      0
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        if columns is None:
+            meta = meta_of(self._frame)
+            names = tuple(name for name in names if not is_measured(meta[name].dtype))
+        if not names:
+            raise SdcValueError("columns is empty: both frames have numbers and dates alone.")
+        return frequencies(self._frame, masked, names)
+
+    def associations(
+        self, masked: Frame, columns: Sequence[Hashable] | None = None, *, bins: int = BINS
+    ) -> Associations:
+        """Compare contingency tables and mutual information of pairs before and after masking.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind, with as many rows, in any order.
+        columns : list, optional
+            Columns of any kind; by default all that both frames have.
+        bins : int, default 10
+            Numbers, dates and ordered categories are cut into so many classes, at quantiles of the
+            original.
+
+        Returns
+        -------
+        Associations
+            For each pair of columns, and as ``.to_frame()``: ``moved``, the percentage of records
+            by which the tables of the two columns differ, half the sum of absolute differences;
+            ``information`` and ``masked_information``, their mutual information in bits.
+
+        Notes
+        -----
+        One pass over each frame counts single columns, and one pairs, or several if their tables
+        may have more than 33 million cells; quantiles of a Dask frame take about four over the
+        original. The result is the same to the last bit for every partitioning.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "job": list("aabb")})
+        >>> df.sdc.associations(df.assign(job=list("abab")))
+        Associations of 4 records, numbers and dates in 10 bins
+          first second  moved  information  masked_information
+            sex    job     50            1                   0
+          moved        percent of records in other cells of the table of two columns
+          information  mutual information of the columns, in bits
+        """
+        names = arguments.mixed_columns(self._frame, masked, columns)
+        bins = arguments.whole_number(bins, "bins", 2)
+        return associations(self._frame, masked, names, bins)
+
+    @staged("Trying maskings")
+    def suggest(
+        self,
+        columns: Sequence[Hashable],
+        specs: Sequence[Spec] | Mapping[Any, Spec] | None = None,
+        *,
+        by: Hashable | Sequence[Hashable] | None = None,
+        records: int = RECORDS,
+        tolerance: float = 0.1,
+        unit: str = "value",
+        random_state: int | None = None,
+    ) -> Suggestion:
+        """Try maskings on a sample of records, and see which of them are worth a look.
+
+        No figure alone says which masking is best: more protection costs more. What can be said is
+        which maskings are *dominated*, since another one has neither more risk nor more loss. Those
+        that are left, the frontier, are to be chosen from.
+
+        Parameters
+        ----------
+        columns : list
+            Numeric columns to mask, all of which the intruder knows.
+        specs : list of specs, or dict of specs by name, optional
+            That mask all of `columns`. By default a grid: groups of 3 to 50 records by MDAV, and of
+            each column alone; values swapped by 2 to 20 percent of the ranks, in two ways.
+        by : name or list of names, optional
+            Strata of the grid.
+        records : int, default 5,000
+            To draw at random. They are masked by themselves, in memory.
+        tolerance, unit
+            As in :meth:`disclosure_risk`.
+        random_state : int, optional
+            Of the sample, and of maskings that draw.
+
+        Returns
+        -------
+        Suggestion
+            Prints as a table. ``trials`` and ``frontier``; ``choose(max_risk=20)`` gives the spec
+            of the least loss up to a risk, ``choose(max_loss=5)`` that of the least risk;
+            ``to_frame()``, and ``plot()``, a map of risk and loss.
+
+        Notes
+        -----
+        *Risk* is half of what the strongest attack links, among all that fit the masking, and half
+        of the interval disclosure, as ``dr_max`` of :meth:`disclosure_risk`. *Loss* is half of
+        ``il_scaled`` of :meth:`information_loss`, which says how far statistics moved and has no
+        noise of small divisors, unlike IL, and half of SSE / SST, up to 100 percent, which says how
+        far records moved: a swap may leave all statistics of columns as they are, and no record.
+
+        The fewer records, the farther apart they are: groups of k in a sample lose more than in all
+        records. Measure what you choose on all of them. Two passes over the data draw the sample.
+
+        Examples
+        --------
+        >>> import sdc_dask
+        >>> df = sdc_dask.datasets.uniform(300, 2, seed=1).compute()
+        >>> plan = [sdc_dask.Microaggregation(["x0", "x1"], k=k) for k in (3, 10)]
+        >>> found = df.sdc.suggest(["x0", "x1"], [*plan, sdc_dask.RankSwap(["x0", "x1"], p=10)])
+        >>> len(found.trials), found.choose(max_loss=100) in [each.spec for each in found.frontier]
+        (3, True)
+        """
+        return suggest(
+            self._frame,
+            columns,
+            specs,
+            by=by,
+            records=records,
+            tolerance=tolerance,
+            unit=unit,
+            random_state=random_state,
+        )
+
+    @staged("Measuring distributions")
+    def plot(self, masked: Frame, column: Hashable, *, k: int = 5, ax: Any = None) -> Any:
+        """Draw the distribution of a column before and after masking. Needs matplotlib.
+
+        Parameters
+        ----------
+        masked : DataFrame
+            Of the same kind.
+        column : name
+            A numeric column of both frames.
+        k : int, default 5
+            Bins hold as many records, before and after, and the outermost ones are open: the
+            picture shows nobody.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        arguments.compared_columns(self._frame, masked, [column])
+        k = arguments.whole_number(k, "k", 3)
+        plots.pyplot()  # before any data is read
+        bins = histogram_of(self._frame, masked, column, k)
+        if bins is None:
+            raise SdcValueError(
+                f"column {column!r} has too few records for a picture, or too many with one value."
+            )
+        return plots.before_after(
+            bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
+        )
+
+    @staged("Measuring interval disclosure")
     def interval_disclosure(
         self,
         masked: Frame,
@@ -1120,6 +1527,7 @@ class SdcAccessor:
         width = arguments.number(width, "width", 0.0)
         return width_disclosure(self._frame, masked, names, width)
 
+    @staged("Counting equal records")
     def anonymity(
         self,
         columns: Sequence[Hashable],
@@ -1148,11 +1556,12 @@ class SdcAccessor:
         -------
         Anonymity
             ``k_min`` (the smallest class), ``k_mean`` (k', records over distinct records),
-            ``classes``, ``rows``, ``below_k``. With `confidential`, also ``diversity``: for each
-            such column ``l_min`` (l-diversity: the fewest different values in a class),
-            ``l_mean``, ``homogeneous`` (classes that share one value), ``entropy_l`` and ``t``
-            (t-closeness: the largest distance of a class from the whole frame). See
-            :func:`sdc_dask.risk.diversity.diversity` for the definitions.
+            ``classes``, ``rows``, ``below_k`` and ``rows_below``, the classes that are smaller
+            than k and the records in them; :meth:`class_size` says which these are. With
+            `confidential`, also ``diversity``: for each such column ``l_min`` (l-diversity: the
+            fewest different values in a class), ``l_mean``, ``homogeneous`` (classes that share one
+            value), ``entropy_l`` and ``t`` (t-closeness: the largest distance of a class from the
+            whole frame). See :func:`sdc_dask.risk.diversity.diversity` for the definitions.
 
         Examples
         --------
@@ -1166,6 +1575,7 @@ class SdcAccessor:
           k_mean     2                     k', records over distinct records
           k          2                     the k that was asked for
           below_k    1                     classes with fewer records: 0 is safe
+          rows_below 1                     records in them: 0 is safe
 
         Everybody of 30 years has the same illness:
 
@@ -1196,6 +1606,280 @@ class SdcAccessor:
             return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k, unit)
 
+    def sample_risk(
+        self,
+        keys: Sequence[Hashable],
+        weights: Hashable | None = None,
+        *,
+        household: Hashable | Sequence[Hashable] | None = None,
+        threshold: float = 0.1,
+        method: str = "approximation",
+        missing: str = "category",
+    ) -> SampleRisk:
+        """Estimate how many records of a sample an intruder re-identifies in the population.
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know, of which combinations are counted.
+            Numbers are compared by their bits.
+        weights : name, optional
+            Column of sampling weights: how many records of the population each stands for. They
+            must be positive and finite. Without it, the frame is taken for the population.
+        household : name or list of names, optional
+            Columns that records of a household share: if one member is re-identified, all are.
+        threshold : float, default 0.1
+            Count the records with a higher risk.
+        method : {"approximation", "exact"}, default "approximation"
+            "approximation" is that of mu-Argus and sdcMicro for combinations of three records and
+            more, "exact" the hypergeometric function for all; see
+            :func:`sdc_dask.risk.sample_risk.individual_risk`.
+        missing : {"category", "any"}, default "category"
+            Missing cells are a value of their own, or match any value, as in sdcMicro. "any" takes
+            64 patterns of missing cells at most, and a time that grows with their number.
+
+        Returns
+        -------
+        SampleRisk
+            ``expected`` (re-identifications to expect, the sum of all risks), ``percent``,
+            ``highest``, ``uniques``, ``above`` the threshold; with `household` also
+            ``household_expected``: the sum over records of the risk that one or more members of
+            their household are re-identified, 1 - prod(1 - r).
+
+        Notes
+        -----
+        One pass looks at the weights, one adds them up by combination, and one looks up the sums
+        of each record; with `household` there are two more. No task holds more than a partition and
+        a range of combinations. The result is the same to the last bit for every partitioning.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "w": [60, 50, 17, 5]})
+        >>> found = df.sdc.sample_risk(["sex", "age"], "w")
+        >>> round(found.expected, 4), found.uniques, found.above
+        (0.6137, 2, 2)
+        """
+        return sample_risk(
+            self._frame,
+            keys,
+            weights,
+            household=household,
+            threshold=threshold,
+            method=method,
+            missing=missing,
+        )
+
+    def sample_risk_by_record(
+        self,
+        keys: Sequence[Hashable],
+        weights: Hashable | None = None,
+        *,
+        household: Hashable | Sequence[Hashable] | None = None,
+        method: str = "approximation",
+        missing: str = "category",
+    ) -> Frame:
+        """Return the frequencies and the risk of every record of a sample.
+
+        Parameters
+        ----------
+        keys, weights, household, method, missing
+            As in :meth:`sample_risk`.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with its index: ``frequency`` (records with the same
+            combination), ``population`` (the sum of their weights), ``risk``, and, with
+            `household`, ``household_risk``. Of a Dask frame it is lazy; combinations are counted
+            at once.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "w": [60, 50, 17, 5]})
+        >>> df.sdc.sample_risk_by_record(["sex", "age"], "w").round(3)
+           frequency  population   risk
+        0          2       110.0  0.017
+        1          2       110.0  0.017
+        2          1        17.0  0.177
+        3          1         5.0  0.402
+        """
+        return sample_risk_by_record(
+            self._frame, keys, weights, household=household, method=method, missing=missing
+        )
+
+    def suda(
+        self,
+        keys: Sequence[Hashable],
+        *,
+        max_size: int | None = None,
+        fraction: float = 0.01,
+        scores: str = "elliot",
+        missing: str = "category",
+    ) -> Suda:
+        """Find special uniques: the minimal sets of keys that single out records (SUDA).
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know.
+        max_size : int, optional
+            Keys of the largest sets that are looked at; by default all. There are 2**d - 1 sets of
+            d keys: with more than 13 keys, a `max_size` is needed.
+        fraction : float, default 0.01
+            The share of the population that was sampled, for the DIS score.
+        scores : {"elliot", "ihsn"}, default "elliot"
+            What a minimal set of k of d keys counts: the product of d - i for i from k to
+            `max_size` or d - 1, or (2**(d - k) - 1) / C(d, k), as in early versions of sdcMicro.
+        missing : {"category", "ignore"}, default "category"
+            Missing cells are a value of their own, or sets with them do not count.
+
+        Returns
+        -------
+        Suda
+            ``special`` (records with such sets), ``msus`` (sets), ``sizes``, ``highest`` score,
+            ``dis`` (the probability that a match with a unique record is right), and
+            ``contributions``: the percentage of all scores that comes from sets with a key.
+
+        Notes
+        -----
+        A set is minimal if a record is unique in it, and in none of its subsets. The classes of
+        all subsets are counted, in batches of as many as memory allows: one pass in the beginning,
+        and two for each batch. The time grows with the number of different records and of
+        subsets.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"a": [2, 1, 1], "b": [0, 3, 0], "c": [0, 6, 0]})
+        >>> found = df.sdc.suda(["a", "b", "c"])
+        >>> found.msus, found.sizes, found.contributions
+        (5, {1: 3, 2: 2, 3: 0}, {'a': 50.0, 'b': 37.5, 'c': 37.5})
+        """
+        return suda(
+            self._frame,
+            keys,
+            max_size=max_size,
+            fraction=fraction,
+            scores=scores,
+            missing=missing,
+        )
+
+    def suda_by_record(
+        self,
+        keys: Sequence[Hashable],
+        *,
+        max_size: int | None = None,
+        fraction: float = 0.01,
+        scores: str = "elliot",
+        missing: str = "category",
+    ) -> Frame:
+        """Return the SUDA and DIS-SUDA scores of every record.
+
+        Parameters
+        ----------
+        keys, max_size, fraction, scores, missing
+            As in :meth:`suda`.
+
+        Returns
+        -------
+        DataFrame
+            Of the kind of the input, with its index: ``score``, ``dis_score``, ``msus`` (minimal
+            sets of keys that single out the record) and ``smallest`` (keys of the smallest of
+            them, 0 if there is none). All uniques are found at once.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"a": [2, 1, 1], "b": [0, 3, 0], "c": [0, 6, 0]})
+        >>> df.sdc.suda_by_record(["a", "b", "c"])[["score", "msus", "smallest"]]
+           score  msus  smallest
+        0    2.0     1         1
+        1    4.0     2         1
+        2    2.0     2         2
+        """
+        return suda_by_record(
+            self._frame,
+            keys,
+            max_size=max_size,
+            fraction=fraction,
+            scores=scores,
+            missing=missing,
+        )
+
+    def rare_combinations(
+        self, keys: Sequence[Hashable], k: int, *, size: int | Sequence[int] = 2
+    ) -> RareCombinations:
+        """Count combinations of values of every few keys that fewer than k records have.
+
+        This is the threshold rule of mu-Argus. Missing cells are a value of their own.
+
+        Parameters
+        ----------
+        keys : list
+            Columns of any kind that an intruder may know.
+        k : int
+            Records that a combination must have to be safe.
+        size : int or list of int, default 2
+            How many keys are combined: pairs by default; ``[2, 3]`` for pairs and triples.
+
+        Returns
+        -------
+        RareCombinations
+            One entry for each set of keys: ``combinations``, those that are ``unsafe``, the
+            ``records`` that have one of these, and the records of the ``smallest``.
+            ``.to_frame()`` is a table of them.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"sex": list("ffmm"), "age": [31, 31, 64, 60], "job": list("aaab")})
+        >>> df.sdc.rare_combinations(["sex", "age", "job"], k=2)
+        RareCombinations of 4 records, k = 2
+              keys  combinations  unsafe  records  smallest
+          sex, age             3       2        2         1
+          sex, job             3       2        2         1
+          age, job             3       2        2         1
+          combinations different ones of values in these columns
+          unsafe       those that fewer than k records have: 0 is safe
+          records      records that have one of them
+          smallest     records of the rarest one
+        """
+        return rare_combinations(self._frame, keys, k, size=size)
+
+    @staged("Counting equal records")
+    def class_size(self, columns: Sequence[Hashable]) -> Any:
+        """Return for each record how many are equal to it in some columns, itself included.
+
+        Parameters
+        ----------
+        columns : list
+            Columns of any kind that an intruder may know.
+
+        Returns
+        -------
+        Series
+            Of the index of the frame; lazy for a Dask frame. Records below k are
+            ``df[df.sdc.class_size(columns) < k]``.
+
+        Examples
+        --------
+        >>> import pandas as pd, sdc_dask
+        >>> df = pd.DataFrame({"age": [31, 31, 64, 64, 64, 60]})
+        >>> df.sdc.class_size(["age"]).tolist()
+        [2, 2, 3, 3, 3, 1]
+        """
+        meta = arguments.unique_columns(self._frame)
+        names = arguments.name_list(columns, "columns")
+        if not names:
+            raise SdcValueError(
+                "columns is empty: name the columns whose equal records are counted."
+            )
+        arguments.existing(meta, names, "columns")
+        return class_size(self._frame, names)
+
+    @staged("Linking files without common columns")
     def linkage_without_common(
         self,
         other: Frame,

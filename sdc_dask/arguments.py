@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import secrets
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,7 +25,13 @@ import pyarrow as pa
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
-from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
+from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
+
+# Names of columns that mark records, or say how many persons they stand for.
+_MARKS = re.compile(
+    r"(?i)(^|[\s_.-])(id|ids|identifier|key|serial|uuid|person|household|respondent|weight|weights|"
+    r"wgt|wt)$|(?-i:[a-z](ID|Id|Weight))$"
+)
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -63,6 +78,21 @@ def percentage(value: Any, name: str) -> float:
     return value
 
 
+def codes(values: Any, name: str) -> tuple[float, ...]:
+    """Return numbers that stand for missing cells."""
+    given = () if values is None else as_list(values)
+    given = [values] if given is None else given
+    found = []
+    for each in given:
+        if isinstance(each, bool) or not isinstance(each, Real) or not math.isfinite(each):
+            raise SdcTypeError(
+                f"{name} must be a list of finite numbers that stand for missing cells, such as "
+                f"[-9], received {type(each).__name__}."
+            )
+        found.append(float(each))
+    return tuple(dict.fromkeys(found))
+
+
 def entropy(random_state: Any) -> int:
     """Return the entropy of a random state: a whole number, or fresh if it is None."""
     if random_state is None:
@@ -83,6 +113,21 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise SdcTypeError(f"{name} must be True or False, received {type(value).__name__}.")
     return bool(value)
+
+
+def plain_value(value: Any, name: str) -> Any:
+    """Return a value of a column as Python, JSON and TOML have it: a text or a number."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    raise SdcTypeError(
+        f"{name} must hold texts or finite numbers, received {type(value).__name__}: convert them."
+    )
 
 
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
@@ -163,17 +208,49 @@ def existing(
         )
 
 
+def as_list(value: Any) -> list[Any] | None:
+    """Return what lists something in an order as a list; None if it is something else.
+
+    Sets have no order, which decides ties, and generators can be read once.
+
+    Examples
+    --------
+    >>> as_list(np.array(["a", "b"])), as_list({"a": 1}.keys()), as_list("ab")
+    (['a', 'b'], ['a'], None)
+    """
+    if isinstance(value, (pd.Index, pd.Series, np.ndarray)):
+        return value.tolist() if value.ndim == 1 else None
+    return list(value) if isinstance(value, (list, tuple, KeysView, ValuesView)) else None
+
+
 def name_list(value: Any, name: str) -> tuple[Hashable, ...]:
     """Return a tuple of column names from one name or a list of them."""
     if value is None:
         return ()
-    if isinstance(value, (list, tuple, pd.Index)):
-        return tuple(value)
+    names = as_list(value)
+    if names is not None:
+        return tuple(names)
     if isinstance(value, Hashable):
         return (value,)
     raise SdcTypeError(
         f"{name} must be a column name or a list of them, received {type(value).__name__}."
     )
+
+
+def named_columns(meta: pd.DataFrame, value: Any, name: str, what: str) -> tuple[Hashable, ...]:
+    """Return names of columns that a frame has, at least one: name `what`, if there is none."""
+    names = name_list(value, name)
+    if not names:
+        raise SdcValueError(f"{name} is empty: name {what}.")
+    existing(meta, names, name)
+    return names
+
+
+def key_columns(meta: pd.DataFrame, keys: Any) -> tuple[Hashable, ...]:
+    """Return the columns whose combinations an intruder may know, each named once."""
+    names = named_columns(meta, keys, "keys", "the columns that an intruder may know together")
+    _check_once(names, "keys")
+    return names
 
 
 class ColumnSets(tuple[tuple[Hashable, ...], ...]):
@@ -184,18 +261,19 @@ def column_sets(columns: Any) -> ColumnSets:
     """Return sets of columns from a list of names or a list of lists of names."""
     if isinstance(columns, ColumnSets):
         return columns
-    if isinstance(columns, str) or not isinstance(columns, (list, tuple, pd.Index)):
+    found = as_list(columns)
+    if found is None:
         raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
             f"{type(columns).__name__}. For one column pass a list with one name."
         )
-    nested = [isinstance(each, (list, pd.Index)) for each in columns]
+    nested = [not isinstance(each, tuple) and as_list(each) is not None for each in found]
     if any(nested) and not all(nested):
         raise SdcTypeError(
             "columns mixes names and lists of names: pass a list of names for one set, or a list "
             "of lists for several."
         )
-    sets = tuple(tuple(each) for each in columns) if any(nested) else (tuple(columns),)
+    sets = tuple(tuple(as_list(each) or ()) for each in found) if any(nested) else (tuple(found),)
     if not all(sets):
         raise SdcValueError("columns is empty or has an empty set: name the columns to mask.")
     _check_once([column for each in sets for column in each], "columns")
@@ -382,13 +460,18 @@ def strata_columns(by: Any, masked: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 def check_strata_columns(meta: pd.DataFrame, by: Sequence[Hashable]) -> None:
     """Raise an error unless a frame has columns of `by`, and these have values that compare."""
-    existing(meta, by, "by")
-    for name in by:
-        dtype = meta[name].dtype
+    check_comparable(meta, by, "by")
+
+
+def check_comparable(meta: pd.DataFrame, columns: Sequence[Hashable], name: str) -> None:
+    """Raise an error unless a frame has columns, and these have values that compare."""
+    existing(meta, columns, name)
+    for column in columns:
+        dtype = meta[column].dtype
         if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
             raise SdcTypeError(
-                f"column {name!r} of `by` has dtype {dtype}, whose values cannot be compared: name "
-                "columns of texts, numbers, dates or categories."
+                f"column {column!r} of `{name}` has dtype {dtype}, whose values cannot be "
+                "compared: name columns of texts, numbers, dates or categories."
             )
 
 
@@ -402,6 +485,21 @@ def _check_once(names: Sequence[Hashable], name: str) -> None:
 
 def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
     """Return the numeric columns in which two frames are compared row by row."""
+    names = _in_both(original, masked, columns, is_numeric, "numeric columns")
+    check_numeric(meta_of(original), names)
+    check_numeric(meta_of(masked), names)
+    return names
+
+
+def mixed_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
+    """Return the columns of any kind in which two frames are compared."""
+    return _in_both(original, masked, columns, lambda _: True, "columns")
+
+
+def _in_both(
+    original: Frame, masked: Frame, columns: Any, fits: Callable[[Any], bool], what: str
+) -> tuple[Hashable, ...]:
+    """Return the columns that are named, or all of both frames whose dtype fits."""
     if type(original) is not type(masked):
         raise SdcTypeError(
             f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
@@ -409,21 +507,27 @@ def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hash
         )
     meta, other = unique_columns(original), unique_columns(masked)
     if columns is None:
-        names = tuple(
+        both = [
             column
             for column in meta.columns
-            if is_numeric(meta[column].dtype) and column in other.columns
-        )
+            if fits(meta[column].dtype) and column in other.columns
+        ]
+        names = tuple(column for column in both if not _MARKS.search(str(column)))
+        left_out = [column for column in both if column not in names]
+        if left_out:
+            warn(
+                f"columns that look like identifiers or weights are not compared: "
+                f"{listed(left_out)}. Name in columns= what was masked.",
+                LeftOutAdvice,
+            )
     else:
         names = name_list(columns, "columns")
     if not names:
-        raise SdcValueError("columns is empty: name numeric columns that both frames have.")
+        raise SdcValueError(f"columns is empty: name {what} that both frames have.")
     existing(meta, names, "columns")
     existing(other, names, "columns", "the masked frame")
     if len(set(names)) < len(names):
         raise SdcValueError(f"columns are named more than once: {listed(names)}.")
-    check_numeric(meta, names)
-    check_numeric(other, names)
     return names
 
 

@@ -39,6 +39,7 @@ from sdc_dask.release.signals import stoppable
 from sdc_dask.release.summary import Summary
 from sdc_dask.release.verify import release_manifest
 from sdc_dask.release.verify import verify as verify_release
+from sdc_dask.report.of_release import ReleaseReport
 from sdc_dask.warmup import warmup as compile_kernels
 from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
@@ -49,7 +50,8 @@ Work = Callable[[bool], int]  # of whether the process ends afterwards, to the e
 
 _TLS = ("tls_ca_file", "tls_cert", "tls_key")
 _WHERE = ("workers", "memory_limit", "scheduler", *_TLS)
-_OF_THE_RUN = ("replace", *_WHERE, "storage_options", "json", "quiet", "debug")
+_PAGES = ("report", "external_report", "confidential")
+_OF_THE_RUN = ("replace", *_WHERE, "storage_options", *_PAGES, "json", "quiet", "debug")
 
 
 # Options
@@ -181,6 +183,23 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     metavar="FILE",
     help="write all that is known of the run as JSON, too: it is no part of the release",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write an HTML page for those who decide on the release: risk and loss; keep it",
+)
+@click.option(
+    "--external-report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="write an HTML page for those who use the release: what was changed",
+)
+@click.option(
+    "--confidential",
+    help="kept columns that must not be learned: --report says what classes reveal of them",
+    **OF_NAMES,
+)
 @click.option("--quiet", is_flag=True, help="print nothing but warnings and errors")
 @_debug
 @click.pass_context
@@ -201,11 +220,18 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
     def work() -> None:
         stores = options["storage_options"] or None
         job.check(replace=options["replace"], storage_options=stores)
-        _check_json(options["json"], [*job.local_paths, *map(Path, paths)])
+        taken = [*job.local_paths, *map(Path, paths)]
+        _check_json(options["json"], taken)
+        secret = [name for names in options["confidential"] for name in names]
+        pages = {name: options[name] for name in ("report", "external_report")}
+        pages["confidential"] = secret or None
+        ReleaseReport.of(**pages, outside=taken)  # before workers start
         with _client(**{name: options[name] for name in _WHERE}):
             quiet = options["quiet"]
             progress = False if quiet or sys.stderr is None else None
-            summary = job.run(replace=options["replace"], progress=progress, storage_options=stores)
+            summary = job.run(
+                replace=options["replace"], progress=progress, storage_options=stores, **pages
+            )
             _report(summary, options["json"], quiet=quiet)
 
     return lambda last: _run(work, releases=True, debug=options["debug"], last=last)

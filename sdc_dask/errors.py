@@ -54,7 +54,31 @@ class SdcWarning(UserWarning):
     """Something to look at, in words that show no value of the data."""
 
 
-def warn(text: str) -> None:
+class Advice(SdcWarning):
+    """Something that looks like a slip, with what to do instead.
+
+    Each kind is a class of its own. Whoever means it says so with a filter of that class, or of
+    this one: ``warnings.simplefilter("ignore", sdc_dask.errors.FewValuesAdvice)``.
+    """
+
+
+class CodedMissingAdvice(Advice):
+    """Cells look like codes of missing values, and would be masked as values."""
+
+
+class FewValuesAdvice(Advice):
+    """Whole numbers with few values, such as codes of categories, become fractions."""
+
+
+class FractionAdvice(Advice):
+    """A percentage looks like a fraction."""
+
+
+class LeftOutAdvice(Advice):
+    """Columns that look like identifiers or weights are left out of a measure."""
+
+
+def warn(text: str, kind: type[SdcWarning] = SdcWarning) -> None:
     """Warn at the line of the caller's code that called into this package, however deep we are."""
     ours = level = 1  # this function
     frame = sys._getframe()
@@ -64,4 +88,4 @@ def warn(text: str) -> None:
         level += 1
         if frame.f_code.co_filename.startswith(_PACKAGE):
             ours = level
-    warnings.warn(text, SdcWarning, stacklevel=ours + 1)
+    warnings.warn(text, kind, stacklevel=ours + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,10 +17,14 @@ from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.fitting import check_fitting
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.disclosure import Intruder, risk_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.series_risk import series_risk
+from sdc_dask.sampling import Sampling
+from sdc_dask.utility.associations import BINS, associations
 from sdc_dask.utility.information_loss import information_loss
+from sdc_dask.utility.mixed_loss import mixed_loss
 from sdc_dask.utility.series_loss import series_loss
 from sdc_dask.utility.sse import sse
 
@@ -36,6 +41,9 @@ class Score(Result):
     il: float = field(metadata={"note": "information loss: lower is better"})
     il1_scaled: float | None = field(
         metadata={"note": "mean difference in deviations times root 2, not in the score"}
+    )
+    il_scaled: float = field(
+        metadata={"note": "il by deviations, without noise of small divisors, not in the score"}
     )
     dr: float = field(metadata={"note": "disclosure risk: lower is safer"})
     dld: float = field(metadata={"note": "right links by distance, percent"})
@@ -142,6 +150,7 @@ def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) 
         sum(weights[name] * value for name, value in values.items() if weights[name]),
         loss.il,
         loss.il1_scaled,
+        loss.il_scaled,
         risk.dr,
         risk.dld,
         risk.pld,
@@ -154,7 +163,7 @@ def _score(encounter: Encounter, intruder: Intruder, weights: dict[str, float]) 
         weights,
         risk.known,
         risk.agreement,
-        risk.note,
+        "; ".join(filter(None, [risk.note, loss.note])),
     )
 
 
@@ -182,12 +191,14 @@ def compare(
         encounter = Encounter.of(original, frame, columns, who.sampling)
         measured = _score(encounter, who, parts)
         classes = anonymity(frame, columns, None)
+        lost = 100 * sse(encounter.original, encounter.masked, columns).ratio
         row = {
             "k_min": classes.k_min,
             "k_mean": classes.k_mean,
-            "sse": 100 * sse(encounter.original, encounter.masked, columns).ratio,
+            "sse": lost,
             "il": measured.il,
             "il1_scaled": measured.il1_scaled,
+            "il_scaled": measured.il_scaled,
             "dld": measured.dld,
             "pld": measured.pld,
             "interval": measured.interval,
@@ -196,12 +207,41 @@ def compare(
             "strongest": measured.strongest,
             "linked": measured.linked,
             "score_max": measured.score_max,
+            "risk": 0.5 * measured.linked + 0.5 * measured.interval,
+            "loss": 0.5 * measured.il_scaled + 0.5 * min(lost, 100.0),
             "note": measured.note,
         }
         rows.append(row)
     table = pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
     table.attrs = {"known": first.known, "agreement": first.probability.agreement}
     return table
+
+
+def compare_mixed(
+    original: Frame, masked: Mapping[Any, Frame], columns: Sequence[Hashable], sampling: Sampling
+) -> pd.DataFrame:
+    """Measure several maskings of columns of every kind; all are attacked on the same records."""
+    rows = []
+    for frame in masked.values():
+        classes = anonymity(frame, columns, None)
+        loss = mixed_loss(original, frame, columns)
+        related = associations(original, frame, columns, BINS)
+        links = link_by_gower(original, frame, columns, sampling)
+        rows.append(
+            {
+                "k_min": classes.k_min,
+                "k_mean": classes.k_mean,
+                "loss": loss.loss,
+                "unchanged": loss.unchanged,
+                "moved": math.fsum(related.columns.values()) / len(columns),
+                "pairs_moved": related.mean_moved,
+                "information": related.mean_shift,
+                "linked": links.rate,
+                "score": (loss.loss + links.rate) / 2,
+                "note": links.note,
+            }
+        )
+    return pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
 
 
 def specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:

@@ -54,7 +54,7 @@ _AS_GIVEN = (
 )
 _OF_THE_CALL = (
     *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
-    "storage_options",
+    *("storage_options", "report", "external_report", "confidential"),
 )
 
 
@@ -166,6 +166,9 @@ class Job:
         storage_options: Mapping[str, Any] | None = None,
         replace: bool = False,
         random_state: int | None = None,
+        report: str | os.PathLike[str] | None = None,
+        external_report: str | os.PathLike[str] | None = None,
+        confidential: str | Sequence[str] | None = None,
         progress: bool | None = None,
     ) -> Summary:
         """Run the job: see :func:`sdc_dask.protect`."""
@@ -186,6 +189,9 @@ class Job:
             storage_options=storage_options,
             replace=replace,
             random_state=random_state,
+            report=report,
+            external_report=external_report,
+            confidential=confidential,
             progress=progress,
         )
 

@@ -136,6 +136,7 @@ def given_flags(context: click.Context) -> dict[str, str]:
 def asked_spec(context: click.Context) -> Spec:
     """Return the spec that options ask for."""
     spec, given = context.meta[_MASKING], given_flags(context)
+    held = [each.name for each in dataclasses.fields(spec) if "values" in each.metadata]
     asked = {}
     for name in (each.name for each in dataclasses.fields(spec) if each.name in given):
         value = context.params[name]
@@ -149,6 +150,8 @@ def asked_spec(context: click.Context) -> Spec:
             asked[name] = value
         elif name in _NAMES:
             asked[name] = list(itertools.chain(*value))
+        elif name in held:
+            asked[name] = [_parts(each) for each in value.split(",")]
         else:
             asked[name] = _value(value) if isinstance(value, str) else value
     return spec.from_dict(asked)
@@ -191,6 +194,17 @@ def _value(text: str) -> Any:
     name, colon, parameter = text.partition(":")
     if colon:
         return {name: _value(parameter)}
+    return _plain(text)
+
+
+def _parts(text: str) -> Any:
+    """Return a value of a column, or several that belong together, with colons between."""
+    parts = [_plain(each) for each in text.split(":")]
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _plain(text: str) -> Any:
+    """Return a number, a truth value, or a text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from html import escape
 from textwrap import wrap
 from typing import Any
 
@@ -23,6 +24,18 @@ class Result:
         }
         return pd.DataFrame(single)
 
+    def _repr_html_(self) -> str:
+        """Show a table in a notebook: name, value, and what it is; or the text, where it is one."""
+        if type(self).__repr__ is not Result.__repr__:
+            return as_html(repr(self))
+        rows = []
+        for each in fields(self):  # type: ignore[arg-type]
+            cells = (_show(getattr(self, each.name)), each.metadata.get("note", ""))
+            shown = "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells)
+            rows.append(f'<tr><th scope="row" style="text-align:left">{each.name}</th>{shown}</tr>')
+        name = type(self).__name__
+        return f"<table><caption>{name}</caption><tbody>{''.join(rows)}</tbody></table>"
+
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}"]
         all_fields = fields(self)  # type: ignore[arg-type]
@@ -38,6 +51,17 @@ class Result:
             else:
                 lines.append(f"{text:<{width + 24}} {note}".rstrip())
         return "\n".join(lines)
+
+
+def as_html(text: str) -> str:
+    """Return a text as it is, for a notebook.
+
+    Examples
+    --------
+    >>> as_html("a < b")
+    '<pre>a &lt; b</pre>'
+    """
+    return f"<pre>{escape(text)}</pre>"
 
 
 def _show(value: Any) -> str:

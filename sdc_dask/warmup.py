@@ -85,6 +85,17 @@ def _classes() -> None:
     class_sizes_of(np.zeros((3, 2), np.uint64), 0)
 
 
+def _samples() -> None:
+    frame = _frame().head(300).round(1).assign(w=2.5)
+    frame.sdc.sample_risk(["x", "y"], "w", household="x")
+    frame.sdc.suda(["x", "y"])
+
+
+def _mixed() -> None:
+    frame = _frame().head(300).assign(c="a")
+    frame.sdc.compare({"same": frame}, list(frame))
+
+
 def _missing() -> None:
     frame = _frame().head(300)
     frame.loc[::7, "x"] = np.nan
@@ -123,6 +134,8 @@ WORK: dict[str, Callable[[], None]] = {
     "refinement": _refined,
     "missing cells": _missing,
     "classes": _classes,
+    "risk of samples": _samples,
+    "columns of every kind": _mixed,
 }
 
 

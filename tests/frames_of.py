@@ -263,8 +263,8 @@ def microaggregations(draw: st.DrawFn, columns: list[Hashable], k: int) -> dict[
     if method == "twofold" and draw(st.booleans()):
         found["measure"] = (found["measure"], power(2))
     in_order = method not in ("mdav", "vmdav")
-    found["blocking"] = draw(st.sampled_from(["auto", "tree", "univariate", None]))
-    if found["blocking"] in ("tree", "univariate") or (
+    found["blocking"] = draw(st.sampled_from(["auto", "tree", "halves", "univariate", None]))
+    if found["blocking"] in ("tree", "halves", "univariate") or (
         found["blocking"] == "auto" and not in_order
     ):
         found["max_block"] = draw(st.sampled_from(["auto", k, k + 1, 2 * k, 3 * k + 1]))
@@ -302,7 +302,7 @@ def rank_swaps(draw: st.DrawFn, columns: list[Hashable]) -> dict[str, Any]:
     else:
         found["p"] = draw(st.sampled_from([5, 20, 50.0, 99.9, 100]))
     found["missing"] = draw(st.sampled_from(["keep", "keep", "error"]))
-    found["blocking"] = draw(st.sampled_from([None, None, "tree", "univariate"]))
+    found["blocking"] = draw(st.sampled_from([None, None, "tree", "halves", "univariate"]))
     if found["blocking"] is not None:
         found["max_block"] = draw(st.sampled_from(["auto", 6, 20]))
     elif draw(st.integers(0, 3)) == 0:
@@ -318,7 +318,7 @@ def fuzzy_microaggregations(draw: st.DrawFn, columns: list[Hashable], k: int) ->
         "columns": list(columns),
         "m1": draw(st.sampled_from([1, 1.1, 1.5, 2.0, 4.0, float("inf")])),
         "m2": draw(st.sampled_from([1, 1.2, 2.0, float("inf")])),
-        "blocking": draw(st.sampled_from(["tree", "univariate", None])),
+        "blocking": draw(st.sampled_from(["tree", "halves", "univariate", None])),
         "standardize": draw(st.booleans()),
         "missing": draw(st.sampled_from(["error", "separate"])),
     }

@@ -19,8 +19,8 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 # Tasks of `protect` by phase, by how their keys begin.
 PHASES: dict[str, str | tuple[str, ...]] = {
     "scan": "scan_partition",
-    "transfer": "shuffle-transfer",
-    "unpack": "p2pshuffle",
+    "transfer": "send-",
+    "unpack": "receive-",
     "mask": "mask_blocks",
     "write": ("scatter_piece", "write_piece"),
     "gather": "gather_file",

@@ -345,7 +345,7 @@ def test_an_outlier_draws_its_own_group_alone() -> None:
     assert 3 <= (result["x"] > 1e290).sum() <= 5
 
 
-@pytest.mark.parametrize("blocking", ["tree", "univariate", None])
+@pytest.mark.parametrize("blocking", ["tree", "halves", "univariate", None])
 def test_extremes_with_every_blocking(blocking: str | None) -> None:
     frame = people(90).assign(x=NUMBERS["all of the range"](90), y=np.arange(90) * TINY)
     mask_and_check(frame, Microaggregation(XY, 3, blocking=blocking))

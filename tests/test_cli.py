@@ -128,7 +128,8 @@ def test_options_are_the_fields_of_a_spec(
     assert cli.main(["protect", "in", "out", *options.split(), "--drop", "p,q", "--drop", "r"]) == 0
     ((job, run),) = asked
     assert job == Job(Path("in"), Path("out"), spec, ["p", "q", "r"])
-    assert run == {"replace": False, "progress": None, "storage_options": None}
+    pages = dict.fromkeys(("report", "external_report", "confidential"))
+    assert run == {"replace": False, "progress": None, "storage_options": None, **pages}
     assert capsys.readouterr() == ("done\n", "")
 
 
@@ -372,6 +373,21 @@ def test_help_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert "What is masked, by microaggregation:" in capsys.readouterr().out
     assert cli.main(["demo", "--help"]) == 0
     assert "--folder" in capsys.readouterr().out
+
+
+def test_reports_are_of_the_run(
+    survey: Path, tmp_path: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = ["--report", str(tmp_path / "in.html"), "--external-report", str(tmp_path / "out.html")]
+    assert protect(survey, tmp_path / "t", "-k", "5", *pages, "--confidential", "tax,rent") == 0
+    ((_, options),) = asked
+    assert options["report"] == tmp_path / "in.html"
+    assert options["external_report"] == tmp_path / "out.html"
+    assert options["confidential"] == ["tax", "rent"]
+    inside = survey / "page.html"
+    assert protect(survey, tmp_path / "t", "-k", "5", "--report", str(inside)) == 1
+    assert "lies in the source or the target" in capsys.readouterr().err
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("option", "words"), [("--help", "Commands:"), ("--version", "sdc-dask ")])

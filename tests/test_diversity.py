@@ -175,6 +175,28 @@ def test_patients_as_published() -> None:
     assert diverse.t == pytest.approx(1 / 2 - 4 / 12)
 
 
+def test_distinct_values_as_in_sdcmicro() -> None:
+    """The toy data of sdcMicro's guidelines, and that of its tests of ldiversity."""
+    toy = pd.DataFrame({"sex": [1, 1, 1, 1, 2, 2], "race": [1, 1, 1, 2, 2, 2]})
+    toy["sens"] = [50, 50, 42, 42, 62, 62]
+    found = attribute_disclosure(toy, ["sex", "race"], ["sens"], k=2)
+    assert (found.below_k, found.k_min) == (1, 1)
+    frequencies = [(3, 2), (1, 1), (2, 1)]  # records and values of the classes, as published
+    for (_, part), (size, values) in zip(toy.groupby(["sex", "race"]), frequencies, strict=True):
+        each = attribute_disclosure(part, ["sex", "race"], ["sens"])
+        assert (each.k_min, each.diversity[0].l_min) == (size, values)
+    frame = pd.DataFrame({"sex": [*"fffmmff"], "ethnicity": [*"ooooomm"]})
+    frame["occupation"] = [None, None, None, "teacher", "teacher", "nurse", "nurse"]
+    frame["sensitive"] = [1, 0, 2, 1, 0, 0, 1]
+    keys = ["sex", "occupation", "ethnicity"]
+    (sensitive,) = diversity(frame, keys, ["sensitive"])
+    assert (sensitive.classes, sensitive.l_min, sensitive.l_mean) == (3, 2, (3 + 2 + 2) / 3)
+    (lacking,) = diversity(frame[frame["occupation"].isna()], keys, ["sensitive"])
+    assert lacking.l_min == 3
+    several = pd.DataFrame({"key": [1, 1, 1], "one": [*"ABA"], "two": [*"XYZ"]})
+    assert [each.l_min for each in diversity(several, ["key"], ["one", "two"])] == [2, 3]
+
+
 def earth_mover(p: np.ndarray, q: np.ndarray) -> float:
     """Solve the transport problem; the last entry is missing, at the distance 1 from all."""
     m = len(p) - 1

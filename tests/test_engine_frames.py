@@ -16,6 +16,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from sdc_dask.engine.frames import (
     Calls,
+    fold,
     from_partitions,
     is_dask,
     map_partitions,
@@ -107,6 +108,8 @@ def test_a_pass_goes_through_partitions_in_order(scheduler: str) -> None:
     expected = [(i, "many", [2 * i, 2 * i + 1]) for i in range(20)]
     assert map_reduce(lazy, see, join, "many") == expected
     assert map_reduce([lazy, lazy + 1], see_two, join)[3] == (3, [6, 7], [7, 8])
+    assert fold(frame, see, join, "one") == [(0, "one", list(range(40)))]
+    assert sorted(fold(lazy, see, join, "many")) == expected
 
 
 def test_frames_side_by_side_have_equal_partitions() -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sdc_dask import Microaggregation, RankSwap, SdcError, Spec
+from sdc_dask.engine.batches import send
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.destinations import Destinations, check_positions, checksum_of
 from sdc_dask.engine.frames import Calls, partitions
@@ -116,7 +117,7 @@ def test_rows_that_are_lost_or_doubled_are_refused(spoil: str, tmp_path: Path) -
         result.compute()
     assert isinstance(caught.value, SdcError)
     step = planned(lazy, [6] * 4, spoil)
-    trip = travel_to_files(lazy, step, str(tmp_path))
+    trip = travel_to_files(lazy, step, *_folders(tmp_path))
     spool = trip.back.compute()
     with pytest.raises(RuntimeError, match=r"rows were lost or doubled|came back twice"):
         step.restore(frame.iloc[:6], spool.fetch(0), step.destinations.checksum(frame.iloc[:6]))
@@ -180,7 +181,7 @@ def test_all_endings_give_the_same_values(scheduler: str, spec: Spec, tmp_path: 
     pd.testing.assert_frame_equal(stayed.sort_index(), home)
     pd.testing.assert_frame_equal(stay_in_blocks(frame, alone), stayed)
 
-    trip = travel_to_files(lazy, step, str(tmp_path))
+    trip = travel_to_files(lazy, step, *_folders(tmp_path))
     call = Calls(lazy=True)
     spool, checksums = call.compute(call(_pair, trip.back, trip.checksums))
     for number, part in enumerate(partitions(lazy)):
@@ -189,6 +190,13 @@ def test_all_endings_give_the_same_values(scheduler: str, spec: Spec, tmp_path: 
         for name, array in arrays.items():
             expected = home[name].iloc[begin : begin + len(array)]
             np.testing.assert_array_equal(np.asarray(array), expected.to_numpy())
+
+
+def _folders(path: Path) -> list[str]:
+    folders = [path / "masked", path / "originals"]
+    for folder in folders:
+        folder.mkdir()
+    return list(map(str, folders))
 
 
 def _pair(first: Any, second: Any) -> tuple[Any, Any]:
@@ -240,6 +248,38 @@ def test_spools_hold_any_dtype_for_several_homes(kind: str, tmp_path: Path) -> N
         assert fetched.index.tolist() == list(range(end - begin))
         expected = values.iloc[begin:end].tolist()
         assert fetched["v0"].astype(values.dtype).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["numbers", *SPOOLED])
+def test_rows_are_routed_through_files_as_by_a_shuffle(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    keys = rng.permutation(60)
+    keys[keys >= 7] += 10
+    if kind == "numbers":
+        values: dict[str, Any] = {"v0": rng.normal(size=60), "v1": np.arange(60)}
+        values["v0"][:5] = np.nan
+    else:
+        numbers = pa.array(np.arange(60) % 2 if kind == "truth" else np.arange(60))
+        numbers = numbers.cast(pa.int32()) if kind == "dates" else numbers
+        values = {"v0": pd.Series(numbers.cast(SPOOLED[kind]), dtype=pd.ArrowDtype(SPOOLED[kind]))}
+    whole = pd.DataFrame({"key": keys} | values)
+    frame = dd.from_pandas(whole, npartitions=4)
+    divisions = [0, 7, 17, 50, 70]  # nothing goes to the second
+    found = []
+    for folder in (str(tmp_path), None):
+        call = Calls(lazy=True, folder=folder)
+        parts = call.route(partitions(frame), whole.iloc[:0], divisions)
+        found.append(call.compute(call(list, parts)))
+    assert [len(part) for part in found[0]] == [7, 0, 33, 20]
+    for by_files, shuffled in zip(*found, strict=True):
+        pd.testing.assert_frame_equal(by_files, shuffled)
+
+
+def test_rows_beyond_all_partitions_are_not_routed(tmp_path: Path) -> None:
+    for key in (-1, 3):
+        rows = pd.DataFrame({"key": [0, key], "v0": [1.0, 2.0]})
+        with pytest.raises(SdcError, match="beyond all partitions"):
+            send(rows, str(tmp_path / "file"), [0, 2, 3])
 
 
 def test_rows_in_two_files_of_a_spool_are_refused(tmp_path: Path) -> None:

@@ -45,9 +45,11 @@ def test_parts_add_up(survey: pd.DataFrame, grouped: pd.DataFrame) -> None:
         assert risk.dr == 0.25 * risk.dld + 0.25 * risk.pld + 0.5 * risk.interval
         assert (risk.known, risk.tried) == (said, 400)
     score = survey.sdc.score(grouped, known=known)
-    assert score.il == survey.sdc.information_loss(grouped).il
+    loss = survey.sdc.information_loss(grouped)
+    assert (score.il, score.il_scaled) == (loss.il, loss.il_scaled)
     assert score.score == pytest.approx(0.5 * score.il + 0.5 * risk.dr)
-    assert (score.known, score.agreement, score.note) == (said, risk.agreement, risk.note)
+    assert (score.known, score.agreement) == (said, risk.agreement)
+    assert score.note == f"{risk.note}; {loss.note}"
     only_risk = survey.sdc.score(grouped, known=known, weights={"dld": 0.5, "interval": 0.5})
     assert only_risk.score == 0.5 * risk.dld + 0.5 * risk.interval
 

@@ -55,7 +55,9 @@ def test_readme(
         ("docs/methods.md", 4, "GroupAnonymity of 10,000 records in 2 groups"),
         ("docs/mixed.md", 1, "below_k    0"),
         ("docs/rank_swapping.md", 2, "DisclosureRisk"),
-        ("docs/measures.md", 3, "swapped, p = 5"),
+        ("docs/categories.md", 1, "Anonymity"),
+        ("docs/measures.md", 6, "swapped, p = 5"),
+        ("docs/advice.md", 1, ""),
         ("docs/series.md", 2, "72000 ['firm', 'month', 'sales']"),
         ("docs/report.md", 1, "for_users.html"),
     ],
@@ -88,7 +90,7 @@ def test_links_of_documents_exist() -> None:
     [
         ("first_session", [], "Protected 2,000 rows"),
         ("cluster_job", ["--workers", "1"], "Protected 2,000 rows"),
-        ("choose_a_masking", [], "The lowest score: "),
+        ("choose_a_masking", [], "The least loss with a risk of at most 50 percent: "),
     ],
 )
 def test_examples(

@@ -96,10 +96,19 @@ def test_anonymity_equals_pandas(
     pandas = frame.compute()
     for some in (columns[:2], columns[4:6], columns):
         sizes = pandas.groupby(some, dropna=False, observed=True).size()
-        expected = (5_000, len(sizes), sizes.min(), 5_000 / len(sizes), 3, (sizes < 3).sum())
+        small = sizes[sizes < 3]
+        expected = (5_000, len(sizes), sizes.min(), 5_000 / len(sizes), 3, len(small), small.sum())
+        own = (
+            pandas.groupby(some, dropna=False, observed=True)["person"]
+            .transform("size")
+            .astype("int64")
+        )
         for each in (frame, pandas):
             result = each.sdc.anonymity(some, k=3)
             assert tuple(result.to_dict().values()) == pytest.approx(expected)
+            of_records = each.sdc.class_size(some)
+            found = of_records if each is pandas else of_records.compute()
+            pd.testing.assert_series_equal(found, own, check_names=False)
 
 
 def test_anonymity_compares_bits() -> None:

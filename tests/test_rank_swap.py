@@ -233,6 +233,7 @@ def test_a_column_holds_exactly_its_values(options: dict[str, Any], by: str | No
         assert not after.equals(before)
 
 
+@pytest.mark.filterwarnings("ignore:p=0.5 is a percentage")
 @pytest.mark.parametrize("p", [0.5, 3, 20, 100])
 def test_no_value_moves_farther_than_p(p: float) -> None:
     frame = kinds()[["small", "whole"]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,7 @@ class _Page(HTMLParser):
         self.titled: list[bool] = []  # by picture
         self.tables: list[list[list[str]]] = []
         self.headed: list[bool] = []  # by table
+        self.text = text
         self.feed(text)
         assert not self.open
 
@@ -115,10 +118,69 @@ def test_a_page_is_well_made(
     assert names.count("h1") == 1 and names.count("title") == 1 + names.count("svg")
     assert page.tables and all(page.headed)
     assert all(page.titled)
-    assert len(page.titled) == (2 if edition == "internal" else 0)
+    # A histogram and quantiles of both columns, and correlations.
+    assert len(page.titled) == (5 if edition == "internal" else 0)
     # Names of columns are text, wherever they are shown.
     assert "<b>" not in text
     assert "&lt;b&gt;y" in text
+
+
+def _luminance(colour: str) -> float:
+    digits = "".join(2 * each for each in colour) if len(colour) == 3 else colour
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_colours_have_contrast(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    text = _report(tmp_path / "page.html", original, masked, knows=SPEC)
+    (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+    found = {
+        kind: set(re.findall(rf"[{{; ]{kind}: #([0-9a-f]+)", style))
+        for kind in ("color", "background", "fill", "stroke")
+    }
+    assert len(found["color"]) >= 2 and len(found["background"]) >= 3
+
+    def contrast(one: str, other: str) -> float:
+        dark, light = sorted(_luminance(each) + 0.05 for each in (one, other))
+        return light / dark
+
+    # As the guidelines for accessible pages ask: 4.5 for text, 3 for shapes.
+    for ground in found["background"]:
+        assert min(contrast(each, ground) for each in found["color"]) >= 4.5
+    shapes = (found["fill"] | found["stroke"]) - {"fff"}
+    assert min(contrast(each, "fff") for each in shapes) >= 3
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed to look at a page with")
+def test_a_browser_finds_nothing_wrong(
+    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
+) -> None:
+    _report(tmp_path / "page.html", original, masked, knows=SPEC)
+    logged = tmp_path / "net.json"
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+        "--disable-background-networking --disable-component-update --enable-logging=stderr "
+        f"--user-data-dir={tmp_path / 'profile'} --log-net-log={logged} --dump-dom"
+    )
+    shown = subprocess.run(
+        [str(CHROMIUM), *flags.split(), (tmp_path / "page.html").as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "Risk before and after" in shown.stdout
+    assert "CONSOLE" not in shown.stderr  # where errors and refused requests are told
+    hosts = set(re.findall(r'"url":"(?:http|https|ws|wss)://([^/"]*)', logged.read_text()))
+    # Some flag or other always leaves a browser some business with its maker.
+    own = re.compile(r"(.*\.)?(google|googleapis|gvt1|gstatic)\.com")
+    assert not [host for host in hosts if not own.fullmatch(host)]
 
 
 @pytest.mark.parametrize("edition", ["internal", "external"])
@@ -186,6 +248,9 @@ def test_no_value_is_shown(
     assert UNIQUE not in page and "common" not in page and "person 1" not in page
     for digits in ("9876", f"{EXTREME:.3g}", f"{EXTREME:.4g}"):
         assert digits not in plain
+    if edition == "external":  # nor can what is left out be told from a figure of all columns
+        assert _Page(page).rows("wealth")[1][1:] == ["–"] * 4  # noqa: RUF001
+        assert "% was lost on average" in page
     # A single value is nearly all of the mean and of the deviation.
     wealth = original["wealth"]
     for value in (wealth.mean(), wealth.std(ddof=0), wealth.sum()):
@@ -217,6 +282,9 @@ def test_an_external_edition_says_nothing_of_risk(
     assert page.rows("x")[0] == ["x", "microaggregation by mdav, k = 4"]
     assert page.rows("secret") == [["secret", "as collected"]]
     assert page.rows("id") == []  # what was dropped is nobody's business
+    lost = [float(page.rows(name)[1][4].split()[0]) for name in XY]
+    (mean,) = re.findall(r"([0-9.]+) % was lost on average", text)
+    assert float(mean) == pytest.approx(sum(lost) / 2, abs=0.01)
     assert len(page.rows("x")[1]) == 5
 
 
@@ -228,7 +296,7 @@ def test_several_maskings(tmp_path: Path, original: pd.DataFrame, masked: pd.Dat
     page = _Page(text)
     assert page.rows("<mean>")[0][1] == "0" and page.rows("swap")[0][1] != "0"
     assert "123454321" not in text and "987654321" not in text
-    assert len(page.titled) == 4
+    assert len(page.titled) == 10
     assert page.rows("rank_swap")[0][-1] == "50"
 
 
@@ -290,8 +358,11 @@ def test_roles(original: pd.DataFrame) -> None:
 def test_missing_cells_are_no_obstacle(tmp_path: Path, original: pd.DataFrame) -> None:
     frame = original.assign(x=original["x"].where(original.index % 10 != 3))
     text = _report(tmp_path / "page.html", frame, frame, columns=["x"])
-    assert "Links could not all be measured: " in text
-    assert len(_Page(text).titled) == 1
+    assert "Links could not all be measured: all columns that intruders know" in text
+    assert len(_Page(text).titled) == 2
+    page = _Page(_report(tmp_path / "page.html", frame, frame, columns=["x", "wealth"]))
+    assert "Links were measured without x: cells are missing" in page.text
+    assert page.rows("distance")[0][3] == "100.00 %"  # by wealth alone
 
 
 def test_no_jinja(
@@ -328,6 +399,9 @@ def test_no_jinja(
         ({"masked": 3}, TypeError, "masked must be a frame of the kind of the original"),
         ({"original": [1]}, TypeError, "original must be a pandas or Dask DataFrame"),
         ({"edition": "external", "sample": 10}, ValueError, "no meaning for an external report"),
+        ({"edition": "external", "confidential": "secret"}, ValueError, "have no meaning for an"),
+        ({"confidential": ["x"]}, ValueError, "that intruders are taken to know: 'x'"),
+        ({"confidential": ["id"]}, KeyError, "the masked frame does not have: 'id'"),
         ({"sample": "some"}, ValueError, "sample must be a whole number"),
         ({"path": "."}, ValueError, "path is a directory"),
         ({"path": "nowhere/page.html"}, FileNotFoundError, "no directory for the report"),
@@ -359,4 +433,120 @@ def test_an_external_edition_is_of_one_release(
         sdc_dask.report(original, frames, tmp_path / "page.html", edition="external")
     with pytest.raises(ValueError, match="knows names frames"):
         sdc_dask.report(original, frames, tmp_path / "page.html", knows={"third": SPEC})
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_classes_reveal(tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame) -> None:
+    path = tmp_path / "page.html"
+    page = _Page(_report(path, original, masked, knows=SPEC, confidential="secret"))
+    before, after = page.rows("secret")[1:]
+    found = masked.sdc.anonymity(XY, confidential="secret")
+    assert before[:5] == ["secret", "before", "1", "1", "300 of 300"]
+    assert after[4] == f"{found.diversity[0].homogeneous} of {found.classes}"
+    assert "Attribute disclosure was not measured" not in page.text
+
+
+# Of a release
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, original: pd.DataFrame) -> Path:
+    path = tmp_path_factory.mktemp("source") / "source.parquet"
+    original.drop(columns="secret").assign(group=original.index % 3).to_parquet(path, index=False)
+    return path
+
+
+PLAN = [sdc_dask.Microaggregation(["x"], k=4), sdc_dask.RankSwap(["<b>y"], p=10)]
+KEPT = {"drop": ["id"], "keep": "*"}
+
+
+def test_a_release_is_reported(tmp_path: Path, source: Path) -> None:
+    internal, external = tmp_path / "internal.html", tmp_path / "external.html"
+    with dask.config.set(scheduler="threads"):
+        summary = sdc_dask.protect(
+            source,
+            tmp_path / "release",
+            PLAN,
+            **KEPT,
+            random_state=987654321,
+            report=internal,
+            external_report=external,
+            confidential="group",
+        )
+    assert sdc_dask.verify(tmp_path / "release").ok
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "external.html",
+        "internal.html",
+        "release",
+    ]
+    assert [path.stat().st_mode & 0o777 for path in (internal, external)] == [0o600, 0o644]
+    page = _Page(internal.read_text())
+    roles = {row[0]: row[1] for row in page.tables[0]}
+    assert roles["id"] == "dropped" and roles["wealth"] == "kept" and roles["x"] == "masked"
+    swapped = page.rows("intersection")[0]
+    assert swapped[-1] == "300"
+    before, after = page.rows("x")[1:3]
+    assert before[3] == "1" and after[3] == str(summary.anonymity[0].k_min)
+    assert page.rows("group")[-1][1] == "after"
+    assert f"the smallest has {summary.anonymity[0].k_min} records, 4 were asked for" in page.text
+    assert not RISK.search(external.read_text())
+    for text in (page.text, external.read_text()):
+        assert "987654321" not in text and "9876" not in text.replace(",", "")
+        assert "person 1" not in text and str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"report": "release/page.html"}, FileNotFoundError, "no directory for the report"),
+        ({"report": "old/page.html"}, ValueError, "lies in the source or the target"),
+        ({"report": "."}, ValueError, "report is a directory"),
+        ({"external_report": 3}, TypeError, "external_report must be a path of a file"),
+        ({"report": "a.html", "external_report": "a.html"}, ValueError, "name the same file"),
+        ({"confidential": "group"}, ValueError, "confidential is for a report"),
+        ({"report": "a.html", "confidential": "id"}, ValueError, "not kept: 'id'. Kept are"),
+        (
+            {"report": "a.html", "specs": sdc_dask.RankSwap(["name"], p=5)},
+            ValueError,
+            "a report compares numbers",
+        ),
+        (
+            {"report": "a.html", "specs": sdc_dask.Microaggregation(["x"], k=400)},
+            ValueError,
+            "fewer than the 400",
+        ),
+    ],
+)
+def test_reports_that_cannot_be_made(
+    tmp_path: Path,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    error: type[Exception],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = tmp_path / "release"
+    if options.get("report") == "old/page.html":
+        target = tmp_path / "old"
+        target.mkdir()
+    frame = pd.read_parquet(source).rename(columns={"id": "name"} if "specs" in options else {})
+    frame.to_parquet(tmp_path / "source.parquet", index=False)
+    drop = [] if "specs" in options else ["id"]
+    given = {"specs": PLAN, "drop": drop, "keep": "*", **options}
+    found = sorted(tmp_path.iterdir())
+    with dask.config.set(scheduler="threads"), pytest.raises(error, match=re.escape(words)):
+        sdc_dask.protect(tmp_path / "source.parquet", target, **given, replace=True)
+    assert sorted(tmp_path.iterdir()) == found
+
+
+def test_no_release_has_no_report(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise sdc_dask.SdcError("the disk is full")
+
+    monkeypatch.setattr("sdc_dask.release.target._complete", fail)
+    with dask.config.set(scheduler="threads"), pytest.raises(sdc_dask.SdcError, match="disk"):
+        sdc_dask.protect(source, tmp_path / "release", PLAN, **KEPT, report=tmp_path / "a.html")
     assert not list(tmp_path.iterdir())

@@ -22,7 +22,7 @@ from pandas.testing import assert_frame_equal
 from s3_server import KEY, SECRET, Store
 
 from sdc_dask import SdcError
-from sdc_dask.release.places import Place
+from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.schemas import wider
 from sdc_dask.release.source import Source, open_source
 
@@ -632,3 +632,10 @@ def test_graphs_hold_paths_and_no_values(tmp_path: Path) -> None:
     assert canary.encode() not in graph
     assert struct.pack("<d", number) not in graph
     assert lazy.compute()["x"].max() == number
+
+
+def test_no_store_is_reached_to_see_whether_a_path_is_local() -> None:
+    """Some file systems cannot be made without the options that go with their URL."""
+    assert is_remote("abfs://box/survey")
+    assert not is_remote("file:///data") and not is_remote(Path("data"))
+    assert is_remote(Place.of("memory://box/survey"))

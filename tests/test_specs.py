@@ -73,6 +73,7 @@ EVERY: dict[str, Spec] = {
         keep_integers=True,
         unit="person",
     ),
+    "coded": Microaggregation(XY, 3, missing="separate", missing_values=[-9, 99.5]),
     "mic1d": Mic1D(XY, 20),
     "mic1d by": Mic1D(XY, 20, by=["g", "h"]),
     "fuzzy": FuzzyMicroaggregation(XY, 3, 1.5, 1.2),
@@ -85,10 +86,13 @@ EVERY: dict[str, Spec] = {
         standardize=False,
         by="g",
         missing="separate",
+        missing_values=[-9],
     ),
     "fuzzy blocks": FuzzyMicroaggregation(XY, 3, 1, 2, blocking="univariate", max_block=50),
     "swap": RankSwap(XY, 5),
-    "distribution": RankSwap(XY, 5, method="distribution", by="g", missing="error"),
+    "distribution": RankSwap(
+        XY, 5, method="distribution", by="g", missing="error", missing_values=[-9]
+    ),
     "buckets": RankSwap(XY, method="buckets", buckets=7),
     "swap in blocks": RankSwap(XY, 5, blocking="tree", max_block=50),
     "extremes": RankSwap(XY, 5, top=2, bottom=1.5),
@@ -423,13 +427,13 @@ def test_flags(make: Callable[..., Any], value: Any) -> None:
     assert text == f"standardize must be True or False, received {type(value).__name__}."
 
 
-MICRO_BLOCKINGS = "'auto', 'tree', 'univariate', None"
+MICRO_BLOCKINGS = "'auto', 'tree', 'halves', 'univariate', None"
 CHOICES = {
     "method": (micro, ", ".join(map(repr, METHODS)), ["magic", "MDAV", "", None, 3, ["mdav"]]),
     "method of swaps": (swap, "'standard', 'distribution', 'buckets'", ["far", None]),
     "blocking": (micro, MICRO_BLOCKINGS, ["magic", "Tree", "", 3, True, {"tree"}]),
-    "blocking of fuzzy": (fuzzy, "'tree', 'univariate', None", ["auto", 3]),
-    "blocking of swaps": (swap, "'tree', 'univariate', None", ["auto", 3]),
+    "blocking of fuzzy": (fuzzy, "'tree', 'halves', 'univariate', None", ["auto", 3]),
+    "blocking of swaps": (swap, "'tree', 'halves', 'univariate', None", ["auto", 3]),
     "missing": (micro, "'error', 'separate'", ["keep", None, True]),
     "missing of fuzzy": (fuzzy, "'error', 'separate'", ["keep"]),
     "missing of swaps": (swap, "'keep', 'error'", ["separate", None]),
@@ -454,8 +458,8 @@ COLUMNS: list[tuple[Any, type[Exception], str]] = [
     (None, TypeError, "columns must be a list of names"),
     (7, TypeError, "received int"),
     ({"x": 1}, TypeError, "received dict"),
-    (np.array(XY), TypeError, "received ndarray"),
-    (pd.Series(XY), TypeError, "received Series"),
+    (np.array([XY]), TypeError, "received ndarray"),
+    (set(XY), TypeError, "received set"),
     (["x", "y", "x"], ValueError, "columns names columns more than once: 'x'"),
     ([{"x"}], TypeError, "columns must name columns, received set for a name"),
     ([("x", ["y"])], TypeError, "received tuple for a name"),

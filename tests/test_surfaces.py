@@ -125,6 +125,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "standardize": False,
             "by": "g",
             "missing": "separate",
+            "missing_values": [-9],
             "decimals": 2,
             "refine": 7,
             "orders": {"orders": {"x": [1, 2]}},
@@ -146,6 +147,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "standardize": False,
             "by": "g",
             "missing": "separate",
+            "missing_values": [-9],
         },
     ),
     "rank_swap": (
@@ -157,6 +159,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "max_block": {"blocking": "tree", "max_block": 40},
             "by": "g",
             "missing": "error",
+            "missing_values": [-9],
             "top": 5,
             "bottom": 5,
         },
@@ -389,7 +392,8 @@ def test_blocks_check_what_they_are_given() -> None:
     for frame in (people(), unread()):
         blocks = frame.sdc.blocks
         assert (
-            "'tree', 'univariate', received 'magic'" in refusal(blocks, ["x"], 3, method="magic")[1]
+            "'tree', 'halves', 'univariate', received 'magic'"
+            in refusal(blocks, ["x"], 3, method="magic")[1]
         )
         assert "received None" in refusal(blocks, ["x"], 3, method=None)[1]
         assert "k must be at least 2" in refusal(blocks, ["x"], 1)[1]

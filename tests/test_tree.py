@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -11,8 +14,13 @@ from hypothesis import strategies as st
 
 import sdc_dask
 from sdc_dask.blocking import tree
+from sdc_dask.blocking.cells import bytes_of_a_cell, count_cells, merge_cells
 from sdc_dask.blocking.fusion import fuse
 from sdc_dask.blocking.tree import MAX_AXES
+from sdc_dask.engine import blocks as engine_blocks
+from sdc_dask.engine.placement import place
+from sdc_dask.engine.scan import scan
+from sdc_dask.engine.strata import StrataRule
 
 
 def plain_tree(points: np.ndarray, limit: int) -> list[np.ndarray]:
@@ -33,6 +41,32 @@ def plain_tree(points: np.ndarray, limit: int) -> list[np.ndarray]:
         return leaves
 
     return split(np.arange(len(points)), points.min(axis=0), points.max(axis=0))
+
+
+def plain_halves(points: np.ndarray, limit: int, unit: np.ndarray) -> list[np.ndarray]:
+    """Halve the widest dimension of boxes while they hold more than `limit` records."""
+
+    def split(
+        rows: np.ndarray, low: np.ndarray, high: np.ndarray, width: np.ndarray
+    ) -> list[np.ndarray]:
+        inside = points[rows]
+        differs = (inside != inside[0]).any(axis=0)
+        if len(rows) <= limit or not differs.any():
+            return [rows]
+        widest = np.argmax(np.where(differs, width, -1))
+        middle = low[widest] / 2 + high[widest] / 2
+        middle = high[widest] if middle <= low[widest] else middle
+        upper = inside[:, widest] >= middle
+        below, above, half = high.copy(), low.copy(), width.copy()
+        below[widest] = above[widest] = middle
+        half[widest] /= 2
+        leaves = []
+        for child, box in ((rows[~upper], (low, below)), (rows[upper], (above, high))):
+            leaves += split(child, *box, half) if len(child) else []
+        return leaves
+
+    low, high = points.min(axis=0), points.max(axis=0)
+    return split(np.arange(len(points)), low, high, (high - low) / unit)
 
 
 def leaves_of(blocks: sdc_dask.Blocks, points: np.ndarray) -> np.ndarray:
@@ -72,6 +106,48 @@ def test_leaves_are_those_of_the_plain_tree(shape: str, d: int, limit: int) -> N
     np.testing.assert_array_equal(
         np.bincount(leaves_of(blocks, points), minlength=len(blocks.leaves)), blocks.leaves.count
     )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("d", "limit"), [(1, 20), (3, 300), (11, 20), (20, 300)])
+def test_leaves_are_those_of_plain_halves(shape: str, d: int, limit: int) -> None:
+    points = SHAPES[shape](np.random.default_rng(d), d)
+    frame = frame_of(points)
+    # An outlier makes all dimensions equally wide in deviations, as far as these can be rounded.
+    standardize = shape != "outlier"
+    unit = points.std(axis=0) if standardize else np.ones(d)
+    options = {"max_block": limit, "method": "halves", "standardize": standardize}
+    blocks = frame.sdc.blocks(list(frame.columns), 2, **options)
+    assert same_partition(leaves_of(blocks, points), plain_halves(points, limit, unit))
+    # Of two neighbours in the tree, one block would be made if it had no more than L records.
+    assert len(blocks) <= 2 * N / limit + 1
+    assert blocks.counts.max() <= 1.25 * limit or shape == "ties"
+    again = dd.from_pandas(frame, npartitions=3).sdc.blocks(list(frame.columns), 2, **options)
+    assert np.array_equal(again.fused, blocks.fused)
+    assert np.array_equal(again.leaves.centroid, blocks.leaves.centroid)
+
+
+def test_halves_are_the_same_in_any_number_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = frame_of(SHAPES["skewed"](np.random.default_rng(0), 4))
+    columns, passes, found = list(frame.columns), [], []
+    for more in (0, 9):
+        monkeypatch.setattr(tree, "MORE_HALVES", more)
+        blocks = frame.sdc.blocks(columns, 2, max_block=50, method="halves")
+        passes.append(blocks.passes)
+        found.append(leaves_of(blocks, frame.to_numpy()))
+    assert passes[0] > passes[1]
+    assert same_partition(found[0], [np.flatnonzero(found[1] == leaf) for leaf in set(found[1])])
+
+
+def test_auto_takes_the_tree_that_loses_less() -> None:
+    for d, blocking in ((3, "tree"), (6, "halves")):
+        frame = sdc_dask.datasets.uniform(2_000, d).compute()
+        sse = {}
+        for each in ("auto", "tree", "halves"):
+            masked = frame.sdc.microaggregate(list(frame), 3, blocking=each, max_block=600)
+            sse[each] = frame.sdc.sse(masked).sse
+        assert sse["auto"] == sse[blocking]
+    assert sse["halves"] < 0.95 * sse["tree"]
 
 
 @settings(max_examples=40, deadline=None)
@@ -172,7 +248,7 @@ def test_fusion_keeps_large_leaves_apart() -> None:
 def test_published_sse_of_eia(
     eia: pd.DataFrame, limit: int, k: int, published: float, standardized_sse: object
 ) -> None:
-    masked = eia.sdc.microaggregate(list(eia.columns), k, max_block=limit)
+    masked = eia.sdc.microaggregate(list(eia.columns), k, blocking="tree", max_block=limit)
     assert standardized_sse(eia, masked) < 1.02 * published
 
 
@@ -216,9 +292,39 @@ def test_counts_that_are_too_many_for_a_pass_take_several(monkeypatch: pytest.Mo
     frame = pd.DataFrame(skewed, columns=["a", "b", "c"])
     columns = list(frame)
     expected = frame.sdc.blocks(columns, 3, max_block=30)
-    monkeypatch.setattr(tree, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(engine_blocks, "MOST_BYTES", 5_000)
     blocks = dd.from_pandas(frame, npartitions=9).sdc.blocks(columns, 3, max_block=30)
     assert blocks.passes > expected.passes + 3
     assert np.array_equal(blocks.fused, expected.fused)
     for name in ("count", "low", "high", "centroid"):
         assert np.array_equal(getattr(blocks.leaves, name), getattr(expected.leaves, name))
+
+
+def test_merging_counts_takes_little_more_memory_than_their_result() -> None:
+    rng = np.random.default_rng(0)
+    node, code = (rng.integers(0, 2**8, 40_000) for _ in range(2))
+    points = rng.uniform(size=(40_000, 10))
+    low, high = np.zeros((2**8, 10)), np.ones((2**8, 10))
+    halves = [
+        count_cells(node[rows], code[rows], rows, points, low, high)
+        for rows in (np.arange(36_000), np.arange(36_000, 40_000))
+    ]
+    whole = count_cells(node, code, np.arange(40_000), points, low, high)
+    tracemalloc.start()
+    try:
+        merged = merge_cells(halves[::-1])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for name in ("node", "code", "count", "low", "high", "position"):
+        assert np.array_equal(getattr(merged, name), getattr(whole, name))
+    assert peak < 1.5 * len(merged) * bytes_of_a_cell(10)
+
+
+def test_what_tasks_get_has_no_bounds_of_leaves() -> None:
+    frame = sdc_dask.datasets.uniform(20_000, 8).compute()
+    columns = list(frame)
+    blocks = frame.sdc.blocks(columns, 2, max_block=100)
+    placement = place(frame, blocks, scan(frame, columns, [StrataRule()]), 2, planned_here=True)
+    assert blocks.leaves.low.shape == (len(blocks.leaves), 8)
+    assert len(pickle.dumps(placement)) < len(pickle.dumps(blocks)) / 3

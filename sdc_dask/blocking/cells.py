@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -14,6 +15,8 @@ from sdc_dask.kernels.tree import count_sorted
 # the order of the records, and 2**33 records fit.
 _STEPS = 2.0**30
 _NARROWEST = 1e-290
+_CODE_BITS = 40  # more than codes have, which may be numbers of leaves
+_COMBINED = {"count": np.add, "low": np.minimum, "high": np.maximum, "position": np.add}
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def joined(parts: Sequence[Cells]) -> Cells:
 def count_cells(
     node: NDArray[np.int64],
     code: NDArray[np.int64],
+    rows: NDArray[np.int64],
     points: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
@@ -53,8 +57,10 @@ def count_cells(
 
     Parameters
     ----------
-    node, code : ndarray of int64, shape (n,)
-        The cell of every record.
+    node, code : ndarray of int64, shape (rows,)
+        The cells of some records.
+    rows : ndarray of int64
+        Which of the points these records are.
     points : ndarray of float64, shape (n, d)
     low, high : ndarray of float64, shape (nodes, d)
         Bounds of the nodes, between which positions are measured.
@@ -68,22 +74,24 @@ def count_cells(
     order = np.lexsort(keys)
     new = _starts_of_runs(node[order], code[order])
     first = order[new]
-    base = low[node[first]] / 2
-    width = high[node[first]] / 2 - base
+    base = low / 2
+    width = high / 2 - base
     # A node too narrow for its steps to be counted has all its records at its lower bound.
     steps = np.where(width > _NARROWEST, _STEPS / np.maximum(width, _NARROWEST), 0.0)
+    shape = (len(first), points.shape[1])
     cells = Cells(
         node[first],
         code[first],
         np.empty(len(first), np.int64),
-        np.empty_like(base),
-        np.empty_like(base),
-        np.empty(base.shape, np.int64),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape, np.int64),
     )
     count_sorted(
-        order,
+        rows[order],
         np.cumsum(new) - 1,
         points,
+        cells.node,
         base,
         steps,
         cells.count,
@@ -95,25 +103,35 @@ def count_cells(
 
 
 def merge_cells(parts: Sequence[Cells]) -> Cells:
-    """Merge partial counts."""
-    node = np.concatenate([part.node for part in parts])
-    code = np.concatenate([part.code for part in parts])
-    order = np.lexsort((code, node))
-    node, code = node[order], code[order]
-    first = np.flatnonzero(_starts_of_runs(node, code))
+    """Merge partial counts, in little more memory than the result and the parts take."""
+    return functools.reduce(_merge_two, parts)
 
-    def reduce(ufunc: np.ufunc, name: str) -> NDArray:
-        column = np.concatenate([getattr(part, name) for part in parts])[order]
-        return ufunc.reduceat(column, first, axis=0) if len(first) else column
 
-    return Cells(
-        node[first],
-        code[first],
-        reduce(np.add, "count"),
-        reduce(np.minimum, "low"),
-        reduce(np.maximum, "high"),
-        reduce(np.add, "position"),
+def _merge_two(one: Cells, other: Cells) -> Cells:
+    """Merge the smaller counts into a copy of the larger."""
+    large, small = (one, other) if len(one) >= len(other) else (other, one)
+    keys = [_keys(each) for each in (large, small)]
+    union = np.union1d(*keys)
+    old, new = (np.searchsorted(union, each) for each in keys)
+    shape = (len(union), large.low.shape[1])
+    merged = Cells(
+        union >> _CODE_BITS,
+        union & (1 << _CODE_BITS) - 1,
+        np.zeros(len(union), np.int64),
+        np.full(shape, np.inf),
+        np.full(shape, -np.inf),
+        np.zeros(shape, np.int64),
     )
+    for name, combine in _COMBINED.items():
+        column: NDArray = getattr(merged, name)
+        column[old] = getattr(large, name)
+        column[new] = combine(column[new], getattr(small, name))
+    return merged
+
+
+def _keys(cells: Cells) -> NDArray[np.int64]:
+    """Return node and code in one integer."""
+    return (cells.node << _CODE_BITS) + cells.code
 
 
 def centroids(cells: Cells, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray:

@@ -1,7 +1,7 @@
 """Fusion: a leaf with fewer than k records joins the leaf with the nearest centroid.
 
 Source: J. Domingo-Ferrer, "Blocking methods for microdata protection", ESSnet-SDC, 2008,
-section 2.2.
+section 2.2. Before, small leaves may be packed with their neighbours in a tree.
 """
 
 from __future__ import annotations
@@ -53,13 +53,54 @@ def fuse(
         )
         _, merged = connected_components(links, directed=False)
         merged = _number_by_first(merged)
-        total = np.bincount(merged, weights=size)
-        centre = np.stack(
-            [np.bincount(merged, weights=size * column) / total for column in centre.T], axis=1
-        )
-        size = total.astype(np.int64)
+        centre, size = centres(centre, size, merged)
         block = merged[block]
     return block
+
+
+def pack(count: NDArray[np.int64], max_block: int) -> NDArray[np.int64]:
+    """Pack leaves that follow each other in a tree into blocks of about the largest size.
+
+    Blocks have at most L records, or a quarter more if one of what is put together has less than
+    that quarter: no leaf of few records need stay alone.
+
+    Parameters
+    ----------
+    count : ndarray of int64, shape (leaves,)
+        Records by leaf, in the order of the tree.
+    max_block : int
+        L, the largest leaf.
+
+    Returns
+    -------
+    ndarray of int64, shape (leaves,)
+        The block of every leaf, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pack(np.array([50, 40, 30, 80, 2, 99]), max_block=100)
+    array([0, 0, 1, 2, 2, 3])
+    """
+    few = max_block // 4
+    block = np.empty(len(count), np.int64)
+    number, held = 0, 0
+    for leaf, records in enumerate(count.tolist()):
+        small = held < few or records < few
+        if held + records > max_block + (few if small else 0):
+            number, held = number + 1, 0
+        block[leaf] = number
+        held += records
+    return block
+
+
+def centres(
+    centroid: NDArray[np.float64], count: NDArray[np.int64], block: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the centroids and the numbers of records of blocks of leaves."""
+    total = np.bincount(block, weights=count)
+    centre = [np.bincount(block, weights=count * column) / total for column in centroid.T]
+    return np.stack(centre, axis=1), total.astype(np.int64)
 
 
 def _number_by_first(labels: NDArray[np.integer]) -> NDArray[np.int64]:

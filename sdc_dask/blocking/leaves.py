@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,11 @@ class Leaves:
                 for name in cls.__dataclass_fields__
             )
         )
+
+    def counts_alone(self) -> Leaves:
+        """Return the leaves without bounds and centroids, which take most of their memory."""
+        nothing = np.empty((len(self), 0))
+        return replace(self, low=nothing, high=nothing, centroid=nothing)
 
     def __len__(self) -> int:
         return len(self.count)

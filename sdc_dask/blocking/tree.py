@@ -1,8 +1,10 @@
-"""2^d-tree blocking: halve every dimension of a box while it holds more than L records.
+"""Tree blocking: halve a box while it holds more than L records, in every dimension or the widest.
 
 Source: J. Domingo-Ferrer, "Blocking methods for microdata protection", ESSnet-SDC, 2008,
-section 2.1. There the tree is built over records in memory. Here a pass over the data counts the
-records of a few levels of cells at once, so that the plan is all that is kept.
+section 2.1: the 2^d-tree, which halves every dimension. There the tree is built over records in
+memory. Here a pass over the data counts the records of a few levels of cells at once, so that the
+plan is all that is kept. With many columns 2^d children have far fewer than L records: a tree that
+halves one dimension at a time comes down to L and no further.
 """
 
 from __future__ import annotations
@@ -23,10 +25,9 @@ from sdc_dask.kernels.tree import TreeArrays, descend
 
 MAX_AXES = 12
 MAX_BITS = 16
+MORE_HALVES = 4
 MAX_ROUNDS = 64
 MAX_LEAVES = 2**22
-# Of counts that a pass may bring from each partition: some of them are merged at a time.
-MOST_BYTES = 2**26
 
 CountPass = Callable[["Tree"], Cells]
 
@@ -37,20 +38,31 @@ class _Node:
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    axes: NDArray[np.int64]
-    levels: int
+    width: NDArray[np.float64]  # of the box, in coordinates in which distances are measured
+    cuts: NDArray[np.int64]  # dimensions in the order in which they are halved
+    level: int  # so many cuts make a level, at which boxes may be leaves
     stratum: int
     count: int
 
     @property
+    def axes(self) -> NDArray[np.int64]:
+        """The dimensions that are halved, in order."""
+        return np.unique(self.cuts)
+
+    @property
+    def bits(self) -> int:
+        """How many bits a code has."""
+        return len(self.cuts)
+
+    @property
     def cells(self) -> int:
         """How many cells its records may be in."""
-        return min(self.count, 1 << (len(self.axes) * self.levels))
+        return min(self.count, 1 << self.bits)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A 2^d-tree as a locator: it tells the leaf of any record."""
+    """A tree as a locator: it tells the leaf of any record."""
 
     arrays: TreeArrays
     low: NDArray[np.float64]  # bounds of nodes
@@ -65,8 +77,21 @@ class Tree:
     def count(self, points: NDArray[np.float64], stratum: NDArray[np.int64]) -> Cells:
         """Count records in the cells of nodes that are to be split next."""
         target, code = self._descend(points, stratum)
-        open_ = (target >= self.counted.start) & (target < self.counted.stop)
-        return count_cells(target[open_], code[open_], points[open_], self.low, self.high)
+        rows = np.flatnonzero((target >= self.counted.start) & (target < self.counted.stop))
+        return count_cells(target[rows], code[rows], rows, points, self.low, self.high)
+
+    def leaves_in_order(self) -> NDArray[np.int64]:
+        """Return the leaves of all strata, depth first: those of a box follow each other."""
+        first, target = self.arrays.first_entry, self.arrays.target
+        found = []
+        waiting = self.arrays.root[::-1].tolist()
+        while waiting:
+            place = waiting.pop()
+            if place < 0:
+                found.append(~place)
+            else:
+                waiting += target[first[place] : first[place + 1]][::-1].tolist()
+        return np.array(found, np.int64)
 
     def _descend(
         self, points: NDArray[np.float64], stratum: NDArray[np.int64]
@@ -84,6 +109,9 @@ def grow(
     coordinates: Coordinates,
     max_block: int,
     count_pass: CountPass,
+    most_bytes: int,
+    *,
+    widest: bool = False,
 ) -> tuple[Tree, Leaves, int]:
     """Grow the tree of every stratum until no leaf that can be split has more than L records.
 
@@ -99,6 +127,10 @@ def grow(
         L, the largest leaf.
     count_pass : callable
         Runs :meth:`Tree.count` over all records and merges the result: one pass over the data.
+    most_bytes : int
+        Of counts that one pass may bring: more take several.
+    widest : bool, default False
+        Whether a box is halved in its widest dimension alone, in `coordinates`, or in all of them.
 
     Returns
     -------
@@ -110,17 +142,16 @@ def grow(
     A level where all records of a node lie in one child is skipped without a pass, since the
     bounds of the records are known. Records that are all equal are a leaf whatever their number,
     and so is what is left after 64 rounds, of one pass each unless its counts take too much memory
-    for one. With more than 12 dimensions a split halves the 12 in
-    which the records are spread widest: 2^d children of a few records each
-    would make no blocks.
+    for one. With more than 12 dimensions, a split of all halves the 12 in which the records are
+    spread widest: 2^d children of a few records each would make no blocks.
     """
-    builder = _Builder(coordinates, max_block)
+    builder = _Builder(coordinates, max_block, widest=widest)
     for stratum, count in enumerate(counts):
         builder.plant(stratum, int(count), low, high)
     passes = rounds = 0
     while builder.open:
         tree = builder.tree()
-        parts = [count_pass(replace(tree, counted=some)) for some in builder.batches()]
+        parts = [count_pass(replace(tree, counted=some)) for some in builder.batches(most_bytes)]
         passes += len(parts)
         rounds += 1
         builder.split(joined(parts), last=rounds == MAX_ROUNDS)
@@ -130,9 +161,10 @@ def grow(
 class _Builder:
     """The tree while it grows. Nodes that wait for their counts are last and have no entries."""
 
-    def __init__(self, coordinates: Coordinates, max_block: int) -> None:
+    def __init__(self, coordinates: Coordinates, max_block: int, *, widest: bool) -> None:
         self.coordinates = coordinates
         self.max_block = max_block
+        self.widest = widest
         self.nodes: list[_Node] = []
         self.open = 0
         self.root: list[int] = []
@@ -145,7 +177,10 @@ class _Builder:
         self, stratum: int, count: int, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> None:
         """Start the tree of a stratum."""
-        node = self._node(low, high, low, high, count, stratum) if count > self.max_block else None
+        node = None
+        if count > self.max_block:
+            width = self._spread(low, high)
+            node = self._node(low, high, width, low, high, count, stratum)
         if node is None:
             middle = low / 2 + high / 2
             leaf = Leaves.of([stratum], [count], low[None], high[None], middle[None])
@@ -168,7 +203,7 @@ class _Builder:
         self, node: _Node, cells: Cells, centroid: NDArray[np.float64], part: slice, last: bool
     ) -> None:
         code, count = cells.code[part], cells.count[part]
-        shift = _leaf_shift(code, count, len(node.axes), node.levels, self.max_block)
+        shift = _leaf_shift(code, count, node.bits, node.level, self.max_block)
         entry_code = code >> shift << shift
         # A leaf of an upper level takes up a run of cells; all cells of it have the same code.
         first = np.flatnonzero(np.diff(entry_code, prepend=-1))
@@ -201,6 +236,7 @@ class _Builder:
         self,
         low: NDArray[np.float64],
         high: NDArray[np.float64],
+        width: NDArray[np.float64],
         inner_low: NDArray[np.float64],
         inner_high: NDArray[np.float64],
         count: int,
@@ -210,22 +246,33 @@ class _Builder:
         axes = np.flatnonzero(inner_high > inner_low)
         if len(axes) == 0:
             return None
-        if len(axes) > MAX_AXES:
-            shrink, scale = self.coordinates.shrink, self.coordinates.scale
-            spread = (shrink(inner_high) - shrink(inner_low)) / scale
+        if len(axes) > MAX_AXES and not self.widest:
+            spread = self._spread(inner_low, inner_high)
             axes = np.sort(axes[np.argsort(-spread[axes], kind="stable")[:MAX_AXES]])
-        low, high = low.copy(), high.copy()
+        low, high, width = low.copy(), high.copy(), width.copy()
         while True:
-            middle = _midpoints(low[axes], high[axes])
-            upper = inner_low[axes] >= middle
-            if (upper != (inner_high[axes] >= middle)).any():
+            halved = axes[[np.argmax(width[axes])]] if self.widest else axes
+            middle = _midpoints(low[halved], high[halved])
+            upper = inner_low[halved] >= middle
+            if (upper != (inner_high[halved] >= middle)).any():
                 break
-            low[axes] = np.where(upper, middle, low[axes])
-            high[axes] = np.where(upper, high[axes], middle)
-        # One level more than equal children would need: few data sets are uniform.
+            low[halved] = np.where(upper, middle, low[halved])
+            high[halved] = np.where(upper, high[halved], middle)
+            width[halved] /= 2
+        if self.widest:
+            # Some more than equal halves would need: few data sets are uniform.
+            wanted = math.ceil(math.log2(count / self.max_block)) + MORE_HALVES
+            cuts = _widest_first(width, axes, min(wanted, MAX_BITS))
+            return _Node(low, high, width, cuts, 1, stratum, count)
+        # One level more than equal children would need.
         wanted = math.ceil(math.log2(count / self.max_block) / len(axes)) + 1
         levels = max(1, min(wanted, MAX_BITS // len(axes)))
-        return _Node(low, high, axes, levels, stratum, count)
+        return _Node(low, high, width, np.tile(axes, levels), len(axes), stratum, count)
+
+    def _spread(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the widths of a box in coordinates in which distances are measured."""
+        shrink, scale = self.coordinates.shrink, self.coordinates.scale
+        return (shrink(high) - shrink(low)) / scale
 
     def _add_node(self, node: _Node) -> int:
         self.nodes.append(node)
@@ -237,16 +284,16 @@ class _Builder:
         self.n_leaves += len(leaves)
         if self.n_leaves > MAX_LEAVES:
             raise SdcValueError(
-                f"the 2^d-tree has more than {MAX_LEAVES} leaves: the plan would not stay small. "
+                f"the tree has more than {MAX_LEAVES} leaves: the plan would not stay small. "
                 "Raise max_block, or mask the columns in several groups of fewer columns."
             )
         self.leaf_parts.append(leaves)
         return first
 
-    def batches(self) -> list[range]:
+    def batches(self, most_bytes: int) -> list[range]:
         """Return which of the open nodes are counted in one pass, one batch after the other."""
         first = len(self.nodes) - self.open
-        room = MOST_BYTES // bytes_of_a_cell(len(self.coordinates.scale))
+        room = most_bytes // bytes_of_a_cell(len(self.coordinates.scale))
         borders = [first]
         held = 0
         for number, node in enumerate(self.nodes[first:], first):
@@ -260,6 +307,7 @@ class _Builder:
         """Return the tree as it is now."""
         d = len(self.coordinates.scale)
         entries = [len(code) for code in self.code] + [0] * self.open
+        axes = [node.axes for node in self.nodes]
         middles = [middle for node in self.nodes for middle in _middles(node)]
         first_entry = _starts(entries)
         jumps = [
@@ -269,17 +317,18 @@ class _Builder:
         return Tree(
             TreeArrays(
                 root=np.array(self.root, np.int64),
-                levels=np.array([node.levels for node in self.nodes], np.int64),
-                first_axis=_starts([len(node.axes) for node in self.nodes]),
-                axis=_concatenate([node.axes for node in self.nodes]),
+                first_cut=_starts([node.bits for node in self.nodes]),
+                cut=_concatenate([np.searchsorted(node.axes, node.cuts) for node in self.nodes]),
+                first_axis=_starts([len(each) for each in axes]),
+                axis=_concatenate(axes),
                 first_middle=_starts([len(middle) for middle in middles]),
                 middle=np.concatenate([np.empty(0), *middles]),
                 first_entry=first_entry,
-                code=_concatenate(self.code),
-                target=_concatenate(self.target),
+                code=_concatenate(self.code).astype(np.int32),
+                target=_concatenate(self.target).astype(np.int32),
                 first_jump=_starts([len(jump) for _, jump in jumps]),
                 jump_shift=np.array([shift for shift, _ in jumps], np.int64),
-                jump=_concatenate([jump for _, jump in jumps]),
+                jump=_concatenate([jump for _, jump in jumps]).astype(np.int32),
             ),
             np.array([node.low for node in self.nodes]).reshape(-1, d),
             np.array([node.high for node in self.nodes]).reshape(-1, d),
@@ -291,11 +340,24 @@ class _Builder:
         return Leaves.concatenate(self.leaf_parts)
 
 
+def _widest_first(
+    width: NDArray[np.float64], axes: NDArray[np.int64], number: int
+) -> NDArray[np.int64]:
+    """Return which dimensions are halved when the widest is each time, the first of equal ones."""
+    width = width[axes]
+    cuts = np.empty(number, np.int64)
+    for i in range(number):
+        widest = np.argmax(width)
+        cuts[i] = axes[widest]
+        width[widest] /= 2
+    return cuts
+
+
 def _leaf_shift(
     code: NDArray[np.int64],
     count: NDArray[np.int64],
-    n_axes: int,
-    levels: int,
+    bits: int,
+    level: int,
     max_block: int,
 ) -> NDArray[np.int64]:
     """Tell how many trailing bits of a cell's code lie below its leaf.
@@ -304,8 +366,7 @@ def _leaf_shift(
     """
     shift = np.zeros(len(code), np.int64)
     undecided = np.ones(len(code), bool)
-    for level in range(1, levels):
-        below = n_axes * (levels - level)
+    for below in range(bits - level, 0, -level):
         first = np.flatnonzero(np.diff(code >> below, prepend=-1))
         total = np.add.reduceat(count, first)
         small = np.repeat(total <= max_block, np.diff(first, append=len(code)))
@@ -314,38 +375,37 @@ def _leaf_shift(
     return shift
 
 
-def _cell_box(node: _Node, code: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of a cell of a node's last level."""
-    low, high = node.low.copy(), node.high.copy()
-    bit = len(node.axes) * node.levels
-    for _ in range(node.levels):
-        for axis in node.axes:
-            bit -= 1
-            middle = _midpoints(low[axis], high[axis])
-            if code >> bit & 1:
-                low[axis] = middle
-            else:
-                high[axis] = middle
-    return low, high
+def _cell_box(
+    node: _Node, code: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds and widths of a cell of a node's last level."""
+    low, high, width = node.low.copy(), node.high.copy(), node.width.copy()
+    for bit, axis in zip(reversed(range(node.bits)), node.cuts, strict=True):
+        middle = _midpoints(low[axis], high[axis])
+        if code >> bit & 1:
+            low[axis] = middle
+        else:
+            high[axis] = middle
+        width[axis] /= 2
+    return low, high, width
 
 
 def _jump(node: _Node, code: NDArray[np.int64], first_entry: int) -> tuple[int, NDArray[np.int64]]:
     """Return the entries at which the codes with given leading bits begin, and the bits left."""
-    bits = len(node.axes) * node.levels
-    leading = min(bits, len(code).bit_length())
-    shift = bits - leading
+    leading = min(node.bits, len(code).bit_length())
+    shift = node.bits - leading
     begins = np.arange((1 << leading) + 1) << shift
     entry = np.searchsorted(code, begins, side="right") - 1
     return shift, first_entry + np.maximum(entry, 0)
 
 
 def _middles(node: _Node) -> list[NDArray[np.float64]]:
-    """Return the midpoints of every axis of a node, level by level."""
+    """Return the midpoints of every axis of a node, cut by cut."""
     middles = []
-    for axis in node.axes:
+    for axis, times in zip(*np.unique(node.cuts, return_counts=True), strict=True):
         low, high = node.low[axis : axis + 1], node.high[axis : axis + 1]
         levels = []
-        for _ in range(node.levels):
+        for _ in range(times):
             middle = _midpoints(low, high)
             levels.append(middle)
             low = np.stack([low, middle], axis=1).ravel()

@@ -38,7 +38,8 @@ class Intervals:
         """Count records by leaf."""
         leaf = self.leaf_of(points, stratum)
         node = np.zeros(len(points), np.int64)
-        return count_cells(node, leaf, points, self.low[None], self.high[None])
+        rows = np.arange(len(points))
+        return count_cells(node, leaf, rows, points, self.low[None], self.high[None])
 
 
 def cut_intervals(

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from sdc_dask.errors import SdcRuntimeError
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,57 @@ class BatchFile:
         """Of its rows."""
         with pa.OSFile(self.path) as file:
             return pa.ipc.open_file(file).schema
+
+
+def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile:
+    """Write routed rows for the partitions that their keys are of, by known divisions."""
+    key = routed["key"].to_numpy()
+    receivers = np.searchsorted(divisions, key, side="right") - 1
+    if ((receivers < 0) | (receivers >= len(divisions) - 1)).any():
+        raise SdcRuntimeError("rows have keys beyond all partitions: they would be lost.")
+    return BatchFile.write(path, _table(routed), receivers)
+
+
+def receive(files: Sequence[BatchFile], number: int, meta: pd.DataFrame) -> pd.DataFrame:
+    """Read the rows that came to a partition, sorted by their key, which becomes the index.
+
+    `meta` is an empty frame with the columns that were sent: numbers of numpy, or any of Arrow.
+    """
+    of_numpy = all(isinstance(dtype, np.dtype) for dtype in meta.dtypes)
+    key, values = keyed_values(files, number, files[0].schema, None if of_numpy else pd.ArrowDtype)
+    order = np.argsort(key)
+    return values.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
+
+
+def keyed_values(
+    files: Sequence[BatchFile],
+    number: int,
+    schema: pa.Schema,
+    dtype_of: Callable[[pa.DataType], Any] | None,
+) -> tuple[NDArray[np.int64], pd.DataFrame]:
+    """Return the column "key" of all rows of a receiver, and the other columns.
+
+    Parameters
+    ----------
+    files : sequence of BatchFile
+        Of all senders.
+    number : int
+        The receiver.
+    schema : pyarrow.Schema
+        Of the files.
+    dtype_of : callable, optional
+        From types of Arrow to dtypes of pandas; by default numbers are those of numpy.
+    """
+    batches = [batch for file in files for batch in file.read(number)]
+    table = pa.Table.from_batches(batches, schema)
+    values = table.drop_columns("key").to_pandas(types_mapper=dtype_of, ignore_metadata=True)
+    return table.column("key").to_numpy(), values
+
+
+def _table(routed: pd.DataFrame) -> pa.Table:
+    arrays = [
+        # As they are: a number that is none is not a missing cell here.
+        pa.array(column.to_numpy() if isinstance(column.dtype, np.dtype) else column)
+        for _, column in routed.items()
+    ]
+    return pa.table(arrays, list(routed.columns))

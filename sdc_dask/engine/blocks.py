@@ -5,27 +5,34 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask import plots
 from sdc_dask.blocking.cells import Cells, merge_cells
-from sdc_dask.blocking.fusion import fuse
+from sdc_dask.blocking.fusion import centres, fuse, pack
 from sdc_dask.blocking.leaves import Leaves
 from sdc_dask.blocking.single import leave_whole
-from sdc_dask.blocking.tree import grow
+from sdc_dask.blocking.tree import Tree, grow
 from sdc_dask.blocking.univariate import cut_intervals
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.frames import Frame, fold, map_reduce, memory_per_task
 from sdc_dask.engine.projections import Axes
 from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
+from sdc_dask.errors import SdcKeyError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
+from sdc_dask.results import as_html
 
-METHODS = ("tree", "univariate")
-FEW_CELLS = 4  # counts of cells that are merged at a time, since they may be large
+METHODS = ("tree", "halves", "univariate")
+TREES = ("tree", "halves")
+# Of counts that one pass over the data may bring, and their share of a worker's memory, which holds
+# them some times over while counts of a partition are merged into them.
+MOST_BYTES = 2**26
+SHARE = 16
 WHOLE = "whole"  # the method of blocking=None
 
 
@@ -109,8 +116,44 @@ class Blocks:
             columns[f"{column} high"] = np.repeat(high[:, j], parts)
         return pd.DataFrame(columns).rename_axis("block")
 
+    def plot(self, x: Hashable = None, y: Hashable = None, ax: Any = None) -> Any:
+        """Draw the bounds of blocks in two columns, coloured by their records.
+
+        Bounds are values of the data: do not publish the picture. Needs matplotlib.
+
+        Parameters
+        ----------
+        x, y : name, optional
+            Columns, by default the first two.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        names = list(self.columns)
+        if self.axes is not None:
+            names = [f"axis {number}" for number in range(self.leaves.low.shape[1])]
+        if len(names) < 2:
+            raise SdcValueError(
+                "blocks of one column have no picture in two dimensions: see table."
+            )
+        first = names[0] if x is None else x
+        second = next(name for name in names if name != first) if y is None else y
+        unknown = [name for name in (first, second) if name not in names]
+        if unknown:
+            raise SdcKeyError(
+                f"blocks were not made of {', '.join(map(repr, unknown))}; they were of "
+                f"{', '.join(map(repr, names))}."
+            )
+        title = f"{len(self):,} blocks by {self.method} (k = {self.k}, L = {self.max_block:,})"
+        return plots.boxes(self.table, first, second, title, ax)
+
     def __len__(self) -> int:
         return len(self.counts)
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self))
 
     def __repr__(self) -> str:
         counts = self.counts
@@ -151,18 +194,19 @@ def _view(
     values: NDArray[np.float64], fill: NDArray[np.float64], axes: Axes | None
 ) -> NDArray[np.float64]:
     """Return what blocks are cut of: the values, without missing ones, or their projections."""
-    whole = np.where(np.isnan(values), fill, values)
+    missing = np.isnan(values)
+    whole = np.where(missing, fill, values) if missing.any() else values
     return whole if axes is None else axes(whole)
 
 
 def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
     """Into how many blocks a fused leaf is cut in row order: each has L to 2L - 1 records.
 
-    This happens where the tree does not cut: to records that are all equal in the columns, to what
+    This happens where a tree does not cut: to records that are all equal in the columns, to what
     is left after its last pass, and to leaves that many small ones were fused with. The other
     methods promise no largest block.
     """
-    if blocks.method != "tree" or blocks.whole_leaves:
+    if blocks.method not in TREES or blocks.whole_leaves:
         return np.ones_like(counts)
     return np.maximum(1, counts // blocks.max_block)
 
@@ -223,7 +267,7 @@ def plan_blocks(
         )
 
     def count_pass(locator: CountingLocator) -> Cells:
-        return map_reduce(
+        return fold(
             frame[needed],
             _count_partition,
             merge_cells,
@@ -233,7 +277,6 @@ def plan_blocks(
             fill,
             scan.expected(columns),
             axes,
-            fan_in=FEW_CELLS,
         )
 
     locator: Locator
@@ -242,8 +285,22 @@ def plan_blocks(
     elif method == "univariate":
         locator, leaves, passes = cut_intervals(strata.counts, low, high, max_block, count_pass)
     else:
-        locator, leaves, passes = grow(strata.counts, low, high, coordinates, max_block, count_pass)
-    fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k)
+        memory = memory_per_task()
+        most = MOST_BYTES if memory is None else min(MOST_BYTES, memory // SHARE)
+        locator, leaves, passes = grow(
+            strata.counts,
+            low,
+            high,
+            coordinates,
+            max_block,
+            count_pass,
+            most,
+            widest=method == "halves",
+        )
+    packed = np.arange(len(leaves))
+    if isinstance(locator, Tree) and method == "halves":
+        packed = _pack_strata(locator, leaves, max_block)
+    fused = _fuse_strata(leaves, packed, coordinates, len(strata), smallest or k)
     return Blocks(
         tuple(columns), k, max_block, method, passes, strata, locator, leaves, fused, fill, axes
     )
@@ -282,12 +339,29 @@ def _count_partition(
     return locator.count(_view(values, fill, axes), strata.of(part))
 
 
+def _pack_strata(tree: Tree, leaves: Leaves, max_block: int) -> NDArray[np.int64]:
+    """Pack the leaves of every stratum, one stratum after the other."""
+    order = tree.leaves_in_order()
+    packed = np.empty(len(leaves), np.int64)
+    base = 0
+    # Depth first, the leaves of a stratum follow each other.
+    for members in np.split(order, np.flatnonzero(np.diff(leaves.stratum[order])) + 1):
+        packed[members] = base + pack(leaves.count[members], max_block)
+        base = int(packed[members[-1]]) + 1
+    return packed
+
+
 def _fuse_strata(
-    leaves: Leaves, coordinates: Coordinates, n_strata: int, k: int
+    leaves: Leaves,
+    packed: NDArray[np.int64],
+    coordinates: Coordinates,
+    n_strata: int,
+    k: int,
 ) -> NDArray[np.int64]:
     """Fuse the leaves of every stratum, and number the blocks one stratum after the other.
 
-    Empty leaves go with the first block of their stratum: no record is in them.
+    Leaves with the same number in `packed` are one already. Empty leaves go with the first block of
+    their stratum: no record is in them.
     """
     fused = np.zeros(len(leaves), np.int64)
     order = np.argsort(leaves.stratum, kind="stable")
@@ -297,7 +371,9 @@ def _fuse_strata(
     for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]
         held = members[leaves.count[members] > 0]
+        _, block = np.unique(packed[held], return_inverse=True)
+        centre, count = centres(points[held], leaves.count[held], block)
         fused[members] = base
-        fused[held] = base + fuse(points[held], leaves.count[held], k)
+        fused[held] = base + fuse(centre, count, k)[block]
         base = int(fused[held].max()) + 1
     return fused

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Calls, Task
+from sdc_dask.errors import SdcTypeError
 from sdc_dask.kernels.classes import ClassCounts, count_keys, merge_classes, record_keys
 
 _MISSING = np.uint64(0xA0761D6478BD642F)
@@ -33,11 +34,7 @@ def class_keys(
     part: pd.DataFrame, columns: Sequence[Hashable]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return two words for every record, equal for records that are equal in some columns."""
-    words = [cell_bits(part[column]) for column in columns]
-    first = np.column_stack([each[0] for each in words])
-    # One word says all about numbers: no reason to copy it twice.
-    same = all(each[0] is each[1] for each in words)
-    return record_keys(first, first if same else np.column_stack([each[1] for each in words]))
+    return record_keys([cell_bits(part[column]) for column in columns])
 
 
 def class_sizes(counts: ClassCounts) -> ClassSizes:
@@ -66,6 +63,18 @@ def merged_class_sizes(call: Calls, partials: list[Task], buckets: int) -> Task:
         pieces = [call(ClassCounts.bucket, partial, number, buckets) for partial in partials]
         merged.append(call(class_sizes, call.merge(pieces, merge_classes)))
     return call.merge(merged, merge_sizes)
+
+
+def cell_words(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the bits of cells, or say in words that they cannot be compared."""
+    try:
+        return cell_bits(column)
+    except TypeError:
+        # The original text may show a value.
+        raise SdcTypeError(
+            f"column {column.name!r} holds values that cannot be compared, such as lists: name "
+            "columns of texts, numbers, dates or categories."
+        ) from None
 
 
 def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -248,7 +248,11 @@ class Categories(Codec):
         values = [self.values[code] for code in used]
         places = np.where(missing, -1, places)
         if isinstance(dtype, pd.ArrowDtype):
-            return _arrow_array(values, places, missing, dtype.pyarrow_dtype)
+            arrow = dtype.pyarrow_dtype
+            if pa.types.is_dictionary(arrow) and arrow.ordered:
+                # All of them say where each stands, in partitions that do not have them, too.
+                values, places = list(self.values), np.where(missing, -1, codes).astype(np.int64)
+            return _arrow_array(values, places, missing, arrow)
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = self._with_all(dtype)
             table = np.append(pd.Index(dtype.categories).get_indexer(values), -1)
@@ -286,15 +290,13 @@ class Nominals(Categories):
 def _arrow_array(
     values: list[Any], places: NDArray[np.int64], missing: NDArray[np.bool_], arrow: pa.DataType
 ) -> Any:
-    """Return values at places; a dictionary holds those alone that are used."""
+    """Return values at places."""
     indices = pa.array(places, mask=missing)
     if pa.types.is_dictionary(arrow):
-        used = np.unique(places[~missing])
-        kept = pa.array([values[place] for place in used], arrow.value_type)
-        narrow = pa.array(np.searchsorted(used, np.where(missing, 0, places)), mask=missing)
+        kept = pa.array(values, arrow.value_type)
         return pd.arrays.ArrowExtensionArray(
             pa.DictionaryArray.from_arrays(
-                narrow.cast(arrow.index_type), kept, ordered=arrow.ordered
+                indices.cast(arrow.index_type), kept, ordered=arrow.ordered
             )
         )
     return pd.arrays.ArrowExtensionArray(pa.array(values, arrow).take(indices))

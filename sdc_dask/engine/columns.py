@@ -38,6 +38,20 @@ def is_numeric(dtype: object) -> bool:
     return pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype)
 
 
+def is_time(dtype: object) -> bool:
+    """Whether a dtype holds dates, times or spans of time."""
+    if isinstance(dtype, pd.ArrowDtype):
+        return pa.types.is_temporal(dtype.pyarrow_dtype)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "mM"
+    return isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype))
+
+
+def is_measured(dtype: object) -> bool:
+    """Whether a dtype holds numbers or times: what has differences."""
+    return is_numeric(dtype) or is_time(dtype)
+
+
 def advice_for(dtype: object) -> str:
     """Return what can be done with a column of a dtype that cannot be masked as it is."""
     arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
@@ -45,11 +59,7 @@ def advice_for(dtype: object) -> str:
         return "cast it to int first if its mean makes sense, or leave it out."
     if isinstance(dtype, pd.CategoricalDtype) or pa.types.is_dictionary(arrow):
         return "leave it out, or name it in `by` to keep groups within its categories."
-    if isinstance(dtype, np.dtype | pd.DatetimeTZDtype | pd.PeriodDtype):
-        is_time = not isinstance(dtype, np.dtype) or dtype.kind in "mM"
-    else:
-        is_time = pa.types.is_temporal(arrow)
-    if is_time:
+    if is_time(dtype):
         return "convert it to a number first, for example days since a date."
     return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
 
@@ -69,6 +79,13 @@ def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.floa
                 "frame says: cast it to float64 first."
             ) from None
     return values
+
+
+def missing_cells(column: pd.Series) -> NDArray[np.bool_]:
+    """Return which cells are missing; a NaN that a nullable column does not count as such is."""
+    if pd.api.types.is_float_dtype(column.dtype):
+        return np.isnan(column.to_numpy(np.float64, na_value=np.nan))
+    return column.isna().to_numpy(np.bool_)
 
 
 def count_inexact(column: pd.Series) -> int:
@@ -123,3 +140,47 @@ def same_array(values: NDArray[np.float64], dtype: Any) -> pd.api.extensions.Ext
     if missing.any():
         array[missing] = pd.NA
     return array
+
+
+def with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFrame:
+    """Return a frame with new arrays in some columns; all else is as it was."""
+    new = part.copy(deep=False)
+    new.attrs = {}  # may hold anything, and would be written into files
+    for column, values in arrays.items():
+        # A Series says its dtype: texts in a column of objects stay objects.
+        dtype = values.dtype if isinstance(values, pd.Series) else None
+        array = values.array if isinstance(values, pd.Series) else values
+        new[column] = pd.Series(array, index=part.index, dtype=dtype, copy=False)
+    return new
+
+
+def nullable_dtype(dtype: Any) -> Any:
+    """Return the dtype of a column some of whose cells become missing."""
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        return pd.Series([], dtype=dtype).convert_dtypes().dtype
+    return dtype
+
+
+def without_cells(values: pd.Series, gone: NDArray[np.bool_]) -> pd.Series:
+    """Return values of which some are missing: nothing is left under these."""
+    dtype = nullable_dtype(values.dtype)
+    kept = np.where(gone, -1, np.arange(len(values)))
+    return pd.Series(values.astype(dtype).array.take(kept, allow_fill=True), dtype=dtype)
+
+
+def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:
+    """Return values by their codes, -1 for a missing cell, as a column of a dtype."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        coded = pa.types.is_dictionary(arrow)
+        found = pa.array(values, arrow.value_type if coded else arrow)
+        if coded:
+            indices = pa.array(codes, arrow.index_type, mask=codes < 0)
+            made = pa.DictionaryArray.from_arrays(indices, found, ordered=arrow.ordered)
+        else:
+            made = found.take(pa.array(codes, mask=codes < 0))
+        return pd.Series(pd.arrays.ArrowExtensionArray(made))
+    plain = pd.Series(list(values), dtype=dtype).array
+    return pd.Series(plain.take(codes, allow_fill=True), dtype=dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -20,14 +21,18 @@ import dask.dataframe as dd
 import pandas as pd
 from dask.dataframe.dask_expr import new_collection
 from dask.dataframe.dask_expr._expr import Expr
+from dask.dataframe.utils import UNKNOWN_CATEGORIES
 from dask.delayed import Delayed, delayed
 from dask.utils import parse_bytes
 from distributed import default_client
+
+from sdc_dask.engine.batches import receive, send
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 Task = Any  # what a call returns: a Delayed object, or the result itself
 
 _FAN_IN = 16
+_ASKED = 5.0  # seconds in which a scheduler answers, unless it is busy
 _computes: ContextVar[Callable[[Task], Any] | None] = ContextVar("computes", default=None)
 _WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
 
@@ -40,6 +45,11 @@ def is_dask(frame: Frame) -> bool:
 def meta_of(frame: Frame) -> pd.DataFrame:
     """Return an empty pandas frame with the columns, dtypes and index of a frame."""
     return frame._meta if is_dask(frame) else frame.iloc[:0]
+
+
+def has_unknown_categories(dtype: pd.CategoricalDtype) -> bool:
+    """Whether the categories of a Dask column are known to its partitions alone."""
+    return UNKNOWN_CATEGORIES in dtype.categories
 
 
 def on_cluster() -> bool:
@@ -91,12 +101,13 @@ class Calls:
     """
 
     lazy: bool
+    folder: str | None = None  # that all workers reach: through which rows are routed, if there is
     graph: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, frame: Frame) -> Calls:
+    def of(cls, frame: Frame, folder: str | None = None) -> Calls:
         """Return how functions are called with the partitions of a frame."""
-        return cls(is_dask(frame))
+        return cls(is_dask(frame), folder)
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Task:
         """Call a function, which must be importable, with arguments that may be tasks.
@@ -159,6 +170,14 @@ class Calls:
         if not self.lazy:
             (part,) = parts
             return [part.set_index("key").sort_index()]
+        if self.folder is not None:
+            name = os.path.join(self.folder, uuid.uuid4().hex)
+            sent = [
+                self(send, part, f"{name}-{number:06d}", divisions)
+                for number, part in enumerate(parts)
+            ]
+            files = self(list, sent)
+            return [self(receive, files, number, meta) for number in range(len(divisions) - 1)]
         method = "p2p" if on_cluster() else "tasks"
         routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
         return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
@@ -198,12 +217,20 @@ def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: An
     return [call(chunk, *part, number, *shared) for number, part in enumerate(parts)]
 
 
+def partition_indexes(frame: Frame) -> list[Task]:
+    """Return the index of every partition; one column is read for it."""
+    return map_partitions([frame[[frame.columns[0]]]], _index_of)
+
+
+def _index_of(part: pd.DataFrame, _number: int) -> pd.Index:
+    return part.index
+
+
 def map_reduce(
     frames: Frame | Sequence[Frame],
     chunk: Callable[..., Any],
     merge: Callable[[list[Any]], Any],
     *args: Any,
-    fan_in: int = _FAN_IN,
 ) -> Any:
     """Run `chunk` on every partition and merge the partial results: one pass over the data.
 
@@ -219,8 +246,6 @@ def map_reduce(
         From a list of partial results to one of the same kind.
     *args
         Passed on to `chunk`; sent once, not with every task.
-    fan_in : int, optional
-        Partial results that are merged at a time: few if they are large.
 
     Returns
     -------
@@ -229,7 +254,62 @@ def map_reduce(
     """
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     call = Calls.of(several[0])
-    return call.compute(call.merge(map_partitions(several, chunk, *args), merge, fan_in))
+    return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
+
+
+def fold(
+    frame: Frame, chunk: Callable[..., Any], merge: Callable[[list[Any]], Any], *args: Any
+) -> Any:
+    """Do what :func:`map_reduce` does for one frame, with partial results that are large.
+
+    Each processor goes through its share of the partitions one after the other and merges the
+    result of each into what it has: no partial results wait for others.
+    """
+    call = Calls.of(frame)
+    shared = [call.share(arg) for arg in args]
+    numbered = list(enumerate(partitions(frame)))
+    lanes = min(_processors(), len(numbered)) if call.lazy else 1
+    folded = []
+    for lane in range(lanes):
+        held = None
+        for number, part in numbered[lane::lanes]:
+            held = call(_fold, held, merge, chunk, part, number, *shared)
+        folded.append(held)
+    return call.compute(call.merge(folded, merge, fan_in=2))
+
+
+def _fold(
+    held: Any, merge: Callable[[list[Any]], Any], chunk: Callable[..., Any], *args: Any
+) -> Any:
+    found = chunk(*args)
+    return found if held is None else merge([held, found])
+
+
+def memory_per_task() -> int | None:
+    """Return the memory in bytes that a task of a cluster has at most, or None if none is set."""
+    shares = [
+        worker["memory_limit"] // worker["nthreads"]
+        for worker in _workers()
+        if worker["memory_limit"]
+    ]
+    return min(shares, default=None)
+
+
+def _processors() -> int:
+    """Return how many tasks run at a time."""
+    return sum(worker["nthreads"] for worker in _workers()) or len(os.sched_getaffinity(0))
+
+
+def _workers() -> list[dict[str, Any]]:
+    """Return what the scheduler knows of its workers; none without a cluster."""
+    if not on_cluster():
+        return []
+    client = default_client()
+    try:
+        asked = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
+    except OSError:
+        return []  # who computes next sees that it is gone
+    return list(asked["workers"].values())
 
 
 def from_partitions(

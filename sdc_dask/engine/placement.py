@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from sdc_dask.errors import SdcValueError
 class Placement(Destinations):
     """Blocks of a frame. A fused leaf that was cut needs the ranks of its records."""
 
-    blocks: Blocks
+    blocks: Blocks  # without bounds and centroids of leaves: tasks have no use for them
     expected: Expected
     row_ids: RowIds
     counts: NDArray[np.int64]  # by fused leaf, in this frame
@@ -48,6 +48,8 @@ class Placement(Destinations):
     ) -> NDArray[np.int64]:
         """Tell the block of every record of a partition."""
         fused = self.blocks.fused_of(part, values)
+        if not len(self.cut):
+            return fused
         parts = parts_of(self.counts, self.blocks)
         block = (np.cumsum(parts) - parts)[fused]
         cut = np.flatnonzero(parts[fused] > 1)
@@ -139,6 +141,7 @@ def place(
     unit : column, optional
         Whose codes travel beside the values.
     """
+    blocks = replace(blocks, leaves=blocks.leaves.counts_alone())
     needed = frame[blocks.needed()]
     counts = blocks.fused_counts
     if not planned_here:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,13 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import LARGEST_EXACT, count_inexact, to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
-from sdc_dask.errors import SdcRuntimeError, SdcValueError
+from sdc_dask.errors import (
+    CodedMissingAdvice,
+    FewValuesAdvice,
+    SdcRuntimeError,
+    SdcValueError,
+    warn,
+)
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 
@@ -21,6 +28,21 @@ NOT_THE_SAME = (
     "random numbers, or its source changed: mask df.persist(), or write it to files first."
 )
 NO_PARTITION = -1  # the number of an empty frame that only shows its columns
+# Values that stand for missing cells in many files. -1 is too often a value.
+_CODES = frozenset(
+    [
+        *(
+            sign * float(str(digit) * times)
+            for digit in (8, 9)
+            for times in range(1, 8)
+            for sign in (-1, 1)
+        ),
+        *(-7.0, -77.0, -777.0, -97.0, -98.0, 97.0, 98.0, 998.0, 9998.0),
+    ]
+)
+_FEWEST_CODED = 5  # cells that make a pile, or a thousandth of all
+_FEWEST_RECORDS = 30  # fewer are an example, of which nothing is said
+_FEW_VALUES = 10
 
 
 @dataclass(frozen=True)
@@ -60,6 +82,9 @@ class ColumnScan:
     low: float
     high: float
     sums: ExactSum
+    whole: bool  # of integers
+    below: Pile  # of codes of missing cells, perhaps, below all other values
+    above: Pile  # and above them
 
     @classmethod
     def of(cls, column: pd.Series, values: NDArray[np.float64]) -> ColumnScan:
@@ -74,6 +99,9 @@ class ColumnScan:
             finite.min(initial=np.inf) + 0.0,
             finite.max(initial=-np.inf) + 0.0,
             exact_sum(finite),
+            pd.api.types.is_integer_dtype(column.dtype),
+            Pile.of(finite, -1),
+            Pile.of(finite, 1),
         )
 
     def __add__(self, other: ColumnScan) -> ColumnScan:
@@ -84,7 +112,76 @@ class ColumnScan:
             min(self.low, other.low),
             max(self.high, other.high),
             self.sums + other.sums,
+            self.whole and other.whole,
+            self.below + other.below,
+            self.above + other.above,
         )
+
+    @property
+    def coded(self) -> int:
+        """How many cells look like codes of missing ones, such as -9 or 9999.
+
+        They are many, and lie beyond a gap: where all other values are at least 0, or where the
+        next is more than 1 away.
+        """
+        fewest = max(_FEWEST_CODED, self.sums.n // 1000)
+        apart = (
+            (self.below, self.below.inner >= 0 > self.low),
+            (self.above, self.above.inner >= 0 and self.above.gap > 1),
+        )
+        found = sum(pile.count for pile, is_apart in apart if is_apart and pile.count >= fewest)
+        return found if self.sums.n >= _FEWEST_RECORDS else 0
+
+    @property
+    def few(self) -> bool:
+        """Whether these are whole numbers of few values, such as codes of categories."""
+        enough = self.sums.n >= _FEWEST_RECORDS
+        return enough and self.whole and 0 < self.high - self.low < _FEW_VALUES
+
+
+@dataclass(frozen=True)
+class Pile:
+    """Cells at one end of a column whose values are usual codes of missing cells.
+
+    Partial results of partitions add up with ``+``.
+    """
+
+    side: int  # -1 below, 1 above
+    codes: tuple[tuple[float, int], ...]  # values and cells, by value
+    rest: float  # the value at this end without them, times the side; -inf if there is none
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], side: int) -> Pile:
+        """Look at one end of the values of a partition, again as long as there is a code."""
+        least, ends = (np.inf, np.min) if side < 0 else (-np.inf, np.max)
+        found = []
+        end = float(ends(values, initial=least))
+        while end in _CODES:
+            found.append((end, int((values == end).sum())))
+            end = float(ends(values[values * side < end * side], initial=least))
+        return cls(side, tuple(sorted(found)), end * side)
+
+    def __add__(self, other: Pile) -> Pile:
+        rest = max(self.rest, other.rest)
+        cells = Counter(dict(self.codes)) + Counter(dict(other.codes))
+        # What is not beyond all other values is one of them.
+        codes = sorted(each for each in cells.items() if each[0] * self.side > rest)
+        return Pile(self.side, tuple(codes), rest)
+
+    @property
+    def count(self) -> int:
+        """Cells of codes."""
+        return sum(cells for _, cells in self.codes)
+
+    @property
+    def inner(self) -> float:
+        """The value at this end without codes."""
+        return self.rest * self.side
+
+    @property
+    def gap(self) -> float:
+        """How far the next code is from there; 0 if there is none."""
+        return min((abs(code - self.inner) for code, _ in self.codes), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -122,6 +219,28 @@ class Scan:
         if empty:
             raise SdcValueError(
                 f"columns without any value: {_names(empty)}. Leave them out of `columns`."
+            )
+
+    def advise(self, *, averaged: bool) -> None:
+        """Warn of what looks like a slip, by what was seen in the one pass anyway.
+
+        Whole numbers of few values are one if they are `averaged`.
+        """
+        coded = {name: column.coded for name, column in self.columns.items() if column.coded}
+        if coded:
+            listed = ", ".join(f"{name!r} ({count})" for name, count in coded.items())
+            warn(
+                f"cells look like codes of missing ones, such as -9 or 9999: {listed}. They are "
+                "masked as values. If they are codes, name them, for instance missing_values=[-9].",
+                CodedMissingAdvice,
+            )
+        few = [name for name, column in self.columns.items() if column.few]
+        if few and averaged:
+            warn(
+                f"columns of whole numbers have few values, and their means are fractions: "
+                f"{_names(few)}. If they are codes of categories, name them in by=, swap them, or "
+                "leave them out; decimals=0 rounds means.",
+                FewValuesAdvice,
             )
 
     def bounds(

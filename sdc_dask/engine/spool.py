@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdc_dask.engine.batches import BatchFile
+from sdc_dask.engine.batches import BatchFile, keyed_values
 from sdc_dask.engine.destinations import Values
 from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.errors import SdcRuntimeError
@@ -30,9 +30,8 @@ class Spool:
 
     def fetch(self, number: int) -> pd.DataFrame:
         """Return the masked values of a home partition, indexed by their positions in it."""
-        batches = [batch for file in self.files for batch in file.read(number)]
-        table = pa.Table.from_batches(batches, self.schema)
-        position = self.row_ids.position(table.column("key").to_numpy())
+        key, values = keyed_values(self.files, number, self.schema, _dtype_of)
+        position = self.row_ids.position(key)
         place = np.full(int(position.max(initial=-1)) + 1, -1, np.int64)
         place[position] = np.arange(len(position))
         order = place[place >= 0]
@@ -40,7 +39,6 @@ class Spool:
             raise SdcRuntimeError(
                 f"{len(position) - len(order)} masked rows came back twice: nothing is released."
             )
-        values = table.drop_columns("key").to_pandas(types_mapper=_dtype_of, ignore_metadata=True)
         return values.take(order).set_axis(position[order], axis="index")
 
 

@@ -75,13 +75,17 @@ class Strata:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def of(self, part: pd.DataFrame) -> NDArray[np.int64]:
-        """Tell the stratum of every record."""
+    def numbers(self, part: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the number of every record's stratum; those that are not known have others."""
         keys = self.rule.keys(part)
         if keys is None:
             return np.zeros(len(part), np.int64)
         # The strata come first and are all different, so that they are numbered as they are.
-        stratum = _number(_stack([self.table, keys]))[len(self) :]
+        return _number(_stack([self.table, keys]))[len(self) :]
+
+    def of(self, part: pd.DataFrame) -> NDArray[np.int64]:
+        """Tell the stratum of every record."""
+        stratum = self.numbers(part)
         unknown = int((stratum >= len(self)).sum())
         if unknown:
             raise SdcValueError(
@@ -96,6 +100,10 @@ def comparable(values: pd.Series) -> pd.Series:
     if isinstance(values.dtype, pd.CategoricalDtype):
         # Partitions may have different categories, and dtypes of them.
         return values.astype(object)
+    if isinstance(values.dtype, pd.ArrowDtype):
+        arrow = values.dtype.pyarrow_dtype
+        if pa.types.is_dictionary(arrow):
+            return values.astype(pd.ArrowDtype(arrow.value_type))
     if pd.api.types.is_float_dtype(values.dtype):
         if values.dtype == _HALF:
             values = values.astype(_SINGLE)  # Arrow does not add half floats
@@ -125,6 +133,6 @@ def _number(keys: pd.DataFrame) -> NDArray[np.int64]:
     except (TypeError, NotImplementedError):
         # The original text may show a value.
         raise SdcTypeError(
-            "a column of `by` holds values that cannot be compared, such as lists: name columns "
-            "of texts, numbers, dates or categories."
+            "a column whose values are compared, of `by` or of a key, holds some that cannot be, "
+            "such as lists: name columns of texts, numbers, dates or categories."
         ) from None

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.destinations import Destinations
 from sdc_dask.engine.frames import (
     Calls,
@@ -28,6 +29,7 @@ from sdc_dask.engine.frames import (
     meta_of,
     partitions,
 )
+from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.masks import BlockMask, Mask, mask_sorted, routed_frame
 from sdc_dask.engine.placement import Placement
 from sdc_dask.engine.row_ids import RowIds
@@ -105,7 +107,7 @@ class Trip:
 
 
 def masked_values(
-    frame: Frame, step: Step, then: Any, after: Task = None
+    frame: Frame, step: Step, then: Any, after: Task = None, folder: str | None = None
 ) -> tuple[list[Task], list[Task]]:
     """Send the columns of a step to where they are masked, and do `then` with the new values.
 
@@ -119,13 +121,15 @@ def masked_values(
     after : task, optional
         What must be done before records depart: shuffles of several columns at once would need
         the memory of all. Its graph must come into the same computation by another way.
+    folder : str, optional
+        That all workers reach: through which rows are routed, rather than from worker to worker.
 
     Returns
     -------
     tuple of list
         What `then` returned, and the checksums of what left.
     """
-    call, there = Calls.of(frame), step.destinations
+    call, there = Calls.of(frame, folder), step.destinations
     shared = call.share(there)
     left, checksums = [], []
     for number, part in enumerate(partitions(frame[there.needed()])):
@@ -149,29 +153,40 @@ def travel_home(frame: Frame, step: Step, after: Task = None) -> Trip:
     return Trip(step, back, checksums, _all_done(call, masked))
 
 
-def travel_to_files(frame: Frame, step: Step, directory: str, after: Task = None) -> Trip:
-    """Mask the columns of a step, and spool the values into a directory that all workers reach."""
+def travel_to_files(
+    frame: Frame, step: Step, directory: str, originals: str, after: Task = None
+) -> Trip:
+    """Mask the columns of a step, and spool the values into a directory that all workers reach.
+
+    On their way there, original values pass through another one, which is to be removed then.
+    """
     call, row_ids = Calls.of(frame), step.destinations.row_ids
-    masked, checksums = masked_values(frame, step, WriteSpool(directory, row_ids), after)
+    write = WriteSpool(directory, row_ids)
+    masked, checksums = masked_values(frame, step, write, after, originals)
     spool = call(gather_spool, masked, row_ids)
     return Trip(step, spool, checksums, spool)
 
 
-def put_home(frame: Frame, trips: Sequence[Trip]) -> Frame:
-    """Put columns that came back into the frame that they left from; nothing else changes."""
+def put_home(frame: Frame, trips: Sequence[Trip], changes: Sequence[Change] = ()) -> Frame:
+    """Put columns that came back, or changed where they are, into the frame that they left from.
+
+    Nothing else changes. What came back left after the changes.
+    """
     call = Calls.of(frame)
+    changing = call.share(list(changes))
     steps = call.share([trip.step for trip in trips])
     # Columns wait for each other by name: what they wait for has to be in the graph.
     done = [trip.done for trip in trips]
-    back = zip(*(trip.back for trip in trips), strict=True)
-    checksums = zip(*(trip.checksums for trip in trips), strict=True)
-    parts = [
-        call(_put, part, steps, list(values), list(sums), done)
-        for part, values, sums in zip(partitions(frame), back, checksums, strict=True)
-    ]
+    parts = []
+    for number, part in enumerate(partitions(frame)):
+        back = [trip.back[number] for trip in trips]
+        checksums = [trip.checksums[number] for trip in trips]
+        parts.append(call(_put, part, number, changing, steps, back, checksums, done))
     meta = meta_of(frame)
+    for change in changes:
+        meta = with_columns(meta, change.result_meta(meta))
     for trip in trips:
-        meta = _with_columns(meta, trip.step.result_meta(meta))
+        meta = with_columns(meta, trip.step.result_meta(meta))
     return from_partitions(parts, meta, frame)
 
 
@@ -186,7 +201,7 @@ def stay_in_blocks(frame: Frame, step: Step) -> Frame:
     call, there = Calls.of(frame), step.destinations
     assert isinstance(there, Placement)
     shared = call.share(step)
-    result = _with_columns(meta_of(frame), step.result_meta(meta_of(frame)))
+    result = with_columns(meta_of(frame), step.result_meta(meta_of(frame)))
     left = map_partitions([frame], _depart_whole, there)
     divisions = there.divisions(len(left))
     meta = _depart_whole(meta_of(frame), NO_PARTITION, there)
@@ -240,27 +255,17 @@ def _nothing(_done: Any) -> None:
 
 def _put(
     part: pd.DataFrame,
+    number: int,
+    changes: list[Change],
     steps: list[Step],
     values: list[pd.DataFrame],
     checksums: list[np.uint64],
     _done: Any,
 ) -> pd.DataFrame:
-    result = part
+    changed = result = change_part(part, number, changes)
     for step, back, checksum in zip(steps, values, checksums, strict=True):
-        result = _with_columns(result, step.restore(part, back, checksum))
+        result = with_columns(result, step.restore(changed, back, checksum))
     return result
-
-
-def _with_columns(part: pd.DataFrame, arrays: dict[Hashable, Any]) -> pd.DataFrame:
-    """Return a frame with new arrays in some columns; all else is as it was."""
-    new = part.copy(deep=False)
-    new.attrs = {}  # may hold anything, and would be written into files
-    for column, values in arrays.items():
-        # A Series says its dtype: texts in a column of objects stay objects.
-        dtype = values.dtype if isinstance(values, pd.Series) else None
-        array = values.array if isinstance(values, pd.Series) else values
-        new[column] = pd.Series(array, index=part.index, dtype=dtype, copy=False)
-    return new
 
 
 def _depart_whole(part: pd.DataFrame, number: int, there: Placement) -> pd.DataFrame:
@@ -294,4 +299,4 @@ def _stay(
     ]
     frame = frame[picked].set_axis(meta.columns, axis="columns")
     arrays = there.arrays(original, values, moved=step.moved)
-    return _with_columns(frame, dict(zip(there.columns, arrays, strict=True)))
+    return with_columns(frame, dict(zip(there.columns, arrays, strict=True)))

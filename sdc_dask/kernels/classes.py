@@ -22,34 +22,37 @@ def mix(h):
     return h
 
 
-@jit
-def record_keys(first, second):
+def record_keys(
+    words: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Fold the cells of every record into a key of two 64-bit words.
 
     Parameters
     ----------
-    first, second : ndarray of uint64, shape (n, d)
-        Bits of the cells. The same array twice where 64 bits say all about a cell; two
+    words : sequence of pairs of ndarray of uint64, shape (n,)
+        By column, bits of the cells. The same array twice where 64 bits say all about a cell; two
         independent hashes of it elsewhere.
 
     Returns
     -------
     tuple of two ndarray of uint64, shape (n,)
         Equal for equal records. Different records have the same key with a probability of the
-        order of 2**-128 a pair.
+        order of 2**-128 per pair.
     """
-    n, d = first.shape
-    key_a = np.empty(n, np.uint64)
-    key_b = np.empty(n, np.uint64)
-    for i in range(n):
-        a = np.uint64(0x9E3779B97F4A7C15)
-        b = np.uint64(0xC2B2AE3D27D4EB4F)
-        for j in range(d):
-            a = mix(a * np.uint64(0x9FB21C651E98DF25) + first[i, j])
-            b = mix((b ^ second[i, j]) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(j + 1))
-        key_a[i] = a
-        key_b[i] = b
-    return key_a, key_b
+    n = len(words[0][0])
+    first = np.full(n, 0x9E3779B97F4A7C15, np.uint64)
+    second = np.full(n, 0xC2B2AE3D27D4EB4F, np.uint64)
+    for number, cells in enumerate(words, 1):
+        _fold(first, second, *map(np.ascontiguousarray, cells), np.uint64(number))
+    return first, second
+
+
+@jit
+def _fold(key_a, key_b, first, second, number):
+    """Fold the cells of one column into keys."""
+    for i in range(len(key_a)):
+        key_a[i] = mix(key_a[i] * np.uint64(0x9FB21C651E98DF25) + first[i])
+        key_b[i] = mix((key_b[i] ^ second[i]) * np.uint64(0xD6E8FEB86659FD93) + number)
 
 
 class ClassCounts(NamedTuple):
@@ -61,17 +64,27 @@ class ClassCounts(NamedTuple):
 
     def bucket(self, number: int, buckets: int) -> ClassCounts:
         """Return the classes of one of several ranges of keys: ranges never share a class."""
-        edges = [i * 2**64 // buckets for i in (number, number + 1)]
-        begin, end = (
-            len(self.first) if edge == 2**64 else int(np.searchsorted(self.first, np.uint64(edge)))
-            for edge in edges
-        )
-        return ClassCounts(self.first[begin:end], self.second[begin:end], self.counts[begin:end])
+        which = key_range(self.first, number, buckets)
+        return ClassCounts(self.first[which], self.second[which], self.counts[which])
 
 
-def count_keys(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> ClassCounts:
-    """Count records by key."""
-    return ClassCounts(*_add_up(first, second, np.ones(len(first), np.int64), 0))
+def key_range(first: NDArray[np.uint64], number: int, buckets: int) -> slice:
+    """Return where one of several ranges of keys is among sorted ones, by their first words."""
+    begin, end = (
+        len(first) if edge == 2**64 else int(np.searchsorted(first, np.uint64(edge)))
+        for edge in (i * 2**64 // buckets for i in (number, number + 1))
+    )
+    return slice(begin, end)
+
+
+def count_keys(
+    first: NDArray[np.uint64],
+    second: NDArray[np.uint64],
+    counts: NDArray[np.int64] | None = None,
+) -> ClassCounts:
+    """Count records by key; a key stands for one, or for as many as `counts` says."""
+    ones = np.ones(len(first), np.int64) if counts is None else counts
+    return ClassCounts(*_add_up(first, second, ones, 0))
 
 
 def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
@@ -84,6 +97,34 @@ def merge_classes(parts: Sequence[ClassCounts]) -> ClassCounts:
         first, second, counts = columns
         merged.append(_add_up(first, second, counts, bits))
     return ClassCounts(*(np.concatenate(columns) for columns in zip(*merged, strict=True)))
+
+
+@jit
+def find_keys(first, second, wanted_first, wanted_second):
+    """Return where keys are among sorted ones without doubles, -1 for those that are not."""
+    places = np.empty(len(wanted_first), np.int64)
+    for i in range(len(wanted_first)):
+        a = wanted_first[i]
+        b = wanted_second[i]
+        low = 0
+        high = len(first)
+        while low < high:
+            middle = (low + high) >> 1
+            if first[middle] < a or (first[middle] == a and second[middle] < b):
+                low = middle + 1
+            else:
+                high = middle
+        found = low < len(first) and first[low] == a and second[low] == b
+        places[i] = low if found else -1
+    return places
+
+
+@jit
+def add_rows(sums, places, values):
+    """Add rows of integers to those at given places."""
+    for i in range(len(places)):
+        for j in range(values.shape[1]):
+            sums[places[i], j] += values[i, j]
 
 
 @jit

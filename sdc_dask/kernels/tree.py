@@ -1,4 +1,4 @@
-"""Descent of records through a 2^d-tree that is stored in arrays."""
+"""Descent of records through a tree of halved boxes that is stored in arrays."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from sdc_dask.kernels._jit import jit
 
 
 class TreeArrays(NamedTuple):
-    """The nodes of a 2^d-tree that were split, each over one or more levels at once.
+    """The nodes of a tree that were split, each by several cuts one after the other.
 
-    A record's code in a node has one bit per level and axis, the first level in front: whether
-    the record lies at or above the midpoint. Codes from one entry's code up to the next entry's
-    belong to that entry. A target is a node, or ``~leaf``.
+    A record's code in a node has one bit per cut, the first in front: whether the record lies at or
+    above the midpoint. Codes from one entry's code up to the next entry's belong to that entry. A
+    target is a node, or ``~leaf``.
     """
 
     root: NDArray[np.int64]  # by stratum: target
-    levels: NDArray[np.int64]  # by node
+    first_cut: NDArray[np.int64]  # by node, and one more: range in `cut`
+    cut: NDArray[np.int64]  # which axis of the node is halved
     first_axis: NDArray[np.int64]  # by node, and one more: range in `axis` and `first_middle`
     axis: NDArray[np.int64]
     first_middle: NDArray[np.int64]  # where the midpoints of a node's axis begin in `middle`
-    middle: NDArray[np.float64]  # level by level: 1, then 2, then 4 midpoints, and so on
+    middle: NDArray[np.float64]  # cut by cut of an axis: 1, then 2, then 4 midpoints, and so on
     first_entry: NDArray[np.int64]  # by node, and one more: range in `code`; empty: not counted yet
-    code: NDArray[np.int64]
-    target: NDArray[np.int64]
+    # What is as long as there are leaves has half the size: all tasks hold it.
+    code: NDArray[np.int32]
+    target: NDArray[np.int32]
     first_jump: NDArray[np.int64]  # by node: where its part of `jump` begins
     jump_shift: NDArray[np.int64]  # by node
-    jump: NDArray[np.int64]  # entry of the first code with these leading bits, to narrow the search
+    jump: NDArray[np.int32]  # entry of the first code with these leading bits, to narrow the search
 
 
 @jit
@@ -47,7 +49,7 @@ def descend(tree, points, stratum, target, code):
     n, d = points.shape
     place = np.empty(d, np.int64)
     for i in range(n):
-        node = tree.root[stratum[i]]
+        node = np.int64(tree.root[stratum[i]])
         bits = np.int64(0)
         while node >= 0:
             begin = tree.first_axis[node]
@@ -57,28 +59,28 @@ def descend(tree, points, stratum, target, code):
             bits = np.int64(0)
             # Data decides these comparisons: they are sums, not branches that the processor
             # would have to guess.
-            for _level in range(tree.levels[node]):
-                for a in range(axes):
-                    upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
-                    bits = 2 * bits + upper
-                    first = tree.first_middle[begin + a]
-                    place[a] = first + 2 * (place[a] - first) + 1 + upper
+            for c in range(tree.first_cut[node], tree.first_cut[node + 1]):
+                a = tree.cut[c]
+                upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
+                bits = 2 * bits + upper
+                first = tree.first_middle[begin + a]
+                place[a] = first + 2 * (place[a] - first) + 1 + upper
             if tree.first_entry[node] == tree.first_entry[node + 1]:
                 break
             jump = tree.first_jump[node] + (bits >> tree.jump_shift[node])
-            entry = tree.jump[jump]
+            entry = np.int64(tree.jump[jump])
             left = tree.jump[jump + 1] - entry + 1
             while left > 1:
                 half = left // 2
                 entry += half * np.int64(tree.code[entry + half] <= bits)
                 left -= half
-            node = tree.target[entry]
+            node = np.int64(tree.target[entry])
         target[i] = node
         code[i] = bits
 
 
 @jit
-def count_sorted(order, cell, points, base, steps, count, low, high, position):
+def count_sorted(order, cell, points, node, base, steps, count, low, high, position):
     """Add up records by cell.
 
     Parameters
@@ -88,9 +90,9 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
     cell : ndarray of int64, shape (n,)
         Number of the cell of every record of that order.
     points : ndarray of float64, shape (n, d)
-    base, steps : ndarray of float64, shape (cells, d)
-        Half the lower bound of the cell's node, and the steps of the position a unit of half a
-        value.
+    node : ndarray of int64, shape (cells,)
+    base, steps : ndarray of float64, shape (nodes, d)
+        Half the lower bound of a node, and the steps of the position per unit of half a value.
     count, low, high, position : ndarray, first dimension cells
         Overwritten: number of records, their bounds, the sum of their positions.
     """
@@ -102,6 +104,7 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
     for i in range(order.shape[0]):
         row = order[i]
         c = cell[i]
+        box = node[c]
         count[c] += 1
         for j in range(d):
             value = points[row, j]
@@ -110,4 +113,4 @@ def count_sorted(order, cell, points, base, steps, count, low, high, position):
             if value > high[c, j]:
                 high[c, j] = value
             # Halving first keeps the largest floats from overflowing.
-            position[c, j] += np.int64((value * 0.5 - base[c, j]) * steps[c, j])
+            position[c, j] += np.int64((value * 0.5 - base[box, j]) * steps[box, j])

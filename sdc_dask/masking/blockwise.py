@@ -63,7 +63,10 @@ def check_options(spec: Blockwise, blockings: Sequence[str | None]) -> dict[str,
         arguments.one_of(spec.blocking, "blocking", blockings)
         if spec.blocking is None:
             arguments.no_block_size(max_block)
-    return {"k": k, "columns": columns, "by": by, "max_block": max_block}
+    found = {"k": k, "columns": columns, "by": by, "max_block": max_block}
+    if hasattr(spec, "missing_values"):
+        found["missing_values"] = arguments.codes(spec.missing_values, "missing_values")
+    return found
 
 
 def check_frame(spec: Blockwise, frame: Frame) -> None:
@@ -99,10 +102,11 @@ def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
     strata = scanned.strata(strata_rules)
     for each in strata:
         _check_strata(each, spec.k)
+    scanned.advise(averaged=getattr(spec, "decimals", None) is None)
     return scanned, strata
 
 
-def place_in_blocks(
+def blocks_for(
     frame: Frame,
     spec: Blockwise,
     scanned: Scan,
@@ -113,17 +117,16 @@ def place_in_blocks(
     largest: int,
     *,
     fill: bool = False,
-    coding: Coding = NUMBERS,
     unit: Hashable | None = None,
-) -> Placement:
+) -> Blocks:
     """Return the blocks of records, which are planned unless they are made already.
 
     `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
-    far below the largest: a 2^d-tree of many columns has leaves of few records. The frame has
-    numbers, which a `coding` may have made of other values. With a `unit`, blocks have k of these.
+    far below the largest: a 2^d-tree of many columns has leaves of few records. With a
+    `unit`, blocks have k of these.
     """
     if isinstance(method, Blocks):
-        return place(frame, method, scanned, spec.k, planned_here=False)
+        return method
     max_block = largest if isinstance(spec.max_block, str) else spec.max_block
     blocks = plan_blocks(
         frame,
@@ -136,9 +139,24 @@ def place_in_blocks(
         method=method or WHOLE,
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
-    if unit is not None:
-        blocks = fuse_by_units(frame, blocks, coordinates, unit, spec.k)
-    return place(frame, blocks, scanned, spec.k, planned_here=True, coding=coding, unit=unit)
+    return blocks if unit is None else fuse_by_units(frame, blocks, coordinates, unit, spec.k)
+
+
+def place_in_blocks(
+    frame: Frame,
+    spec: Blockwise,
+    scanned: Scan,
+    blocks: Blocks,
+    *,
+    coding: Coding = NUMBERS,
+    unit: Hashable | None = None,
+) -> Placement:
+    """Return where the records of a frame go, by blocks that were planned for it or before.
+
+    The frame has numbers, which a `coding` may have made of other values.
+    """
+    here = blocks is not spec.blocking
+    return place(frame, blocks, scanned, spec.k, planned_here=here, coding=coding, unit=unit)
 
 
 def blockings(*others: str) -> list[str | None]:

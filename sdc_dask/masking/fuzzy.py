@@ -83,7 +83,7 @@ class FuzzyMicroaggregation(Spec):
     m2 : float
         Fuzziness of the draw, from 1 (the nearest centre) to infinity (any centre, all alike).
         Between 1 and 1 + 2/d for d columns is sensible: beyond, most records go far.
-    blocking : {"tree", "univariate", None} or Blocks, default "tree"
+    blocking : {"tree", "halves", "univariate", None} or Blocks, default "tree"
         How records are cut into blocks, which are masked each on its own.
     max_block : int or "auto", default "auto"
         L: a block with more records is split. "auto" is 500 k: the time of a record grows with
@@ -95,6 +95,9 @@ class FuzzyMicroaggregation(Spec):
     missing : {"error", "separate"}, default "error"
         "error" names the columns with missing cells. "separate" sets records apart by their
         pattern of missing cells, which stay missing; each pattern needs k records.
+    missing_values : list of numbers, optional
+        That stand for missing cells, such as -9 or 9999. These are missing in what is masked, and
+        are treated as `missing` says. Measures compare it with a frame in which they are missing.
 
     Examples
     --------
@@ -112,11 +115,12 @@ class FuzzyMicroaggregation(Spec):
     m1: float = needed("fuzziness of the clusters, from 1 to inf")
     m2: float = needed("fuzziness of the draw, from 1 to inf")
     _: KW_ONLY
-    blocking: str | Blocks | None = option("tree", "tree, univariate or none")
+    blocking: str | Blocks | None = option("tree", "tree, halves, univariate or none")
     max_block: int | str = option("auto", "largest block of records")
     standardize: bool = option(True, "measure distances in units of the columns' deviations")
     by: Any = option(None, "columns whose values blocks never mix")
     missing: str = option("error", "error, or separate: records with the same missing cells")
+    missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
 
     def __post_init__(self) -> None:
         kept = blockwise.check_options(self, blockwise.blockings())
@@ -160,9 +164,10 @@ class FuzzyMicroaggregation(Spec):
         for stream, (columns, each) in enumerate(zip(self.columns, strata, strict=True)):
             coordinates = scanned.coordinates(columns, standardize=self.standardize)
             largest = CENTRES_A_BLOCK * self.k
-            placement = blockwise.place_in_blocks(
+            blocks = blockwise.blocks_for(
                 frame, self, scanned, each, columns, coordinates, self.blocking, largest
             )
+            placement = blockwise.place_in_blocks(frame, self, scanned, blocks)
             mask = FuzzyMask(self.k, self.m1, self.m2, coordinates, entropy, stream)
             steps.append(Step(placement, mask))
         return steps

@@ -25,7 +25,7 @@ from sdc_dask.engine.sort import Piece, Present, plan_order
 from sdc_dask.engine.sort_keys import check_sortable
 from sdc_dask.engine.strata import Strata, StrataRule
 from sdc_dask.engine.trip import Step
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import FractionAdvice, SdcValueError, warn
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.kernels.swaps import (
     BucketSwaps,
@@ -93,7 +93,7 @@ class RankSwap(Spec):
         a single rank that is impossible, and the highest value stays.)
     buckets : int
         Number of buckets, of the method "buckets" alone.
-    blocking : {None, "tree", "univariate"} or Blocks, default None
+    blocking : {None, "tree", "halves", "univariate"} or Blocks, default None
         By default ranks are those of all records. With blocks, which must be of numeric columns,
         ranks and percentages are those of each block: values go to records that are similar in
         all columns, which keeps the relations between columns much better.
@@ -104,6 +104,9 @@ class RankSwap(Spec):
         Strata: columns whose values swaps never cross.
     missing : {"keep", "error"}, default "keep"
         "keep" leaves missing cells where they are; "error" names the columns that have some.
+    missing_values : list of numbers, optional
+        That stand for missing cells, such as -9 or 9999. These are missing in what is masked, and
+        are treated as `missing` says. Measures compare it with a frame in which they are missing.
     top, bottom : float, optional
         Percentages of the ranks whose values are replaced by their mean before the swap (rounded
         in columns of integers). Without, the largest value of all is still released, at another
@@ -128,10 +131,11 @@ class RankSwap(Spec):
     _: KW_ONLY
     method: str = option("standard", f"how partners are drawn: {', '.join(METHODS)}")
     buckets: int | None = option(None, "of buckets: their number")
-    blocking: str | Blocks | None = option(None, "tree, univariate or none")
+    blocking: str | Blocks | None = option(None, "tree, halves, univariate or none")
     max_block: int | str = option("auto", "largest block of records")
     by: Any = option(None, "columns whose values swaps never cross")
     missing: str = option("keep", "keep, or error")
+    missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
     top: float | None = option(None, "percentage of the largest values that become their mean")
     bottom: float | None = option(None, "percentage of the smallest values that become their mean")
 
@@ -141,6 +145,7 @@ class RankSwap(Spec):
         kept["by"] = arguments.strata_columns(self.by, columns)
         arguments.one_of(self.method, "method", METHODS)
         arguments.one_of(self.missing, "missing", ["keep", "error"])
+        kept["missing_values"] = arguments.codes(self.missing_values, "missing_values")
         kept["max_block"] = arguments.block_size(self.max_block, 2)
         kept |= self._checked_reach() | self._checked_extremes()
         if isinstance(self.blocking, Blocks):
@@ -237,15 +242,23 @@ class RankSwap(Spec):
             check_numeric(meta, self.columns, ", as blocks need")
         elif not self.moves:
             check_numeric(meta, self.columns, ", as top and bottom need")
+        elif self.missing_values:
+            check_numeric(meta, self.columns, ", as missing_values need")
         else:
             check_sortable(meta, self.columns)
 
     def plan(self, frame: Frame, entropy: int) -> list[Step]:
         """Count values and plan the order of every column, or the blocks."""
         rule = SwapRule(self.method, self.p, self.buckets, entropy)
-        if self.in_blocks:
-            return [_plan_blocks(frame, self, rule)]
-        return _plan_ranks(frame, self, rule)
+        planned = _plan_blocks if self.in_blocks else _plan_ranks
+        steps = planned(frame, self, rule)
+        if self.p is not None and self.p < 1:
+            warn(
+                f"p={self.p:g} is a percentage, so that values hardly move. If a fraction was "
+                f"meant, pass p={100 * self.p:g}.",
+                FractionAdvice,
+            )
+        return steps
 
 
 # Ranks over all records
@@ -424,12 +437,13 @@ class SwapBlocks(BlockMask):
         return swapped
 
 
-def _plan_blocks(frame: Frame, spec: RankSwap, rule: SwapRule) -> Step:
+def _plan_blocks(frame: Frame, spec: RankSwap, rule: SwapRule) -> list[Step]:
     strata_rule = StrataRule(spec.by)
     scanned = scan(frame, spec.columns, [strata_rule])
     if scanned.n == 0:
         raise SdcValueError("the frame has no records: there is nothing to swap.")
     scanned.check(spec.missing, ", or pass missing='keep' to leave them where they are")
+    scanned.advise(averaged=False)
     (strata,) = scanned.strata([strata_rule])
     # So many records that p percent of them is a rank, or that every bucket has one.
     p, buckets = spec.p, spec.buckets
@@ -470,4 +484,4 @@ def _plan_blocks(frame: Frame, spec: RankSwap, rule: SwapRule) -> Step:
             method=spec.blocking or WHOLE,
         )
         placement = place(frame, blocks, scanned, smallest, planned_here=True)
-    return Step(placement, SwapBlocks(rule), moved=True)
+    return [Step(placement, SwapBlocks(rule), moved=True)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from sdc_dask import arguments
-from sdc_dask.engine.frames import Frame, Task
+from sdc_dask.engine.columns import with_columns
+from sdc_dask.engine.frames import Frame, Task, meta_of
+from sdc_dask.engine.in_place import Change, changed
 from sdc_dask.engine.trip import (
     Step,
     Trip,
@@ -24,26 +27,74 @@ from sdc_dask.masking.spec import Spec, spec_list
 
 @dataclass(frozen=True)
 class Planned:
-    """A spec and the steps that mask a frame by it: what remains is to move and to mask."""
+    """A spec and what masks a frame by it: what remains is to move and to mask.
+
+    Attributes
+    ----------
+    spec : Spec
+    parts : sequence
+        Steps or changes, one for each set of columns.
+    """
 
     spec: Spec
-    steps: list[Step]
+    parts: Sequence[Step | Change]
+
+    @property
+    def steps(self) -> list[Step]:
+        """Those that send records elsewhere."""
+        return [each for each in self.parts if isinstance(each, Step)]
+
+    @property
+    def changes(self) -> list[Change]:
+        """Those that change records where they are."""
+        return [each for each in self.parts if isinstance(each, Change)]
 
 
 def plan(frame: Frame, specs: Sequence[Spec], random_state: Any = None) -> list[Planned]:
-    """Check specs against a frame, and plan their steps: all passes that come before masking."""
-    for spec in specs:
-        spec.check(frame)
+    """Check specs against a frame, and plan them: all passes that come before masking.
+
+    Those that change records in place come first, in the order of the list, and are planned on
+    what those before them leave. The others are planned on what all of them leave.
+    """
+    order = sorted(range(len(specs)), key=lambda place: not specs[place].in_place)
+    meta = meta_of(frame)
+    for spec in (specs[place] for place in order):
+        spec.check(meta)
+        if spec.in_place:
+            meta = _meta_after(meta, spec)
     drawing = [spec for spec in specs if spec.draws]
     if random_state is not None and not drawing:
         raise SdcValueError(
             "random_state has no meaning here: chance has no part in this masking. Leave it out."
         )
     entropy = arguments.entropy(random_state)
-    return [
-        Planned(spec, spec.plan(frame, _entropy_of(entropy, drawing, spec) if spec.draws else 0))
-        for spec in specs
-    ]
+    planned: dict[int, Planned] = {}
+    for place in order:
+        spec = specs[place]
+        own = _entropy_of(entropy, drawing, spec) if spec.draws else 0
+        seen = _seen(frame, specs, changes_of(planned.values()))
+        planned[place] = Planned(spec, spec.plan(seen, own))
+    return [planned[place] for place in range(len(specs))]
+
+
+def _seen(frame: Frame, specs: Sequence[Spec], changes: Sequence[Change]) -> Frame:
+    """Return what specs see of a frame after changes: of other columns, nothing is read."""
+    if not changes:
+        return frame
+    used = dict.fromkeys(name for spec in specs for name in (*spec.masked, *spec.by))
+    return changed(frame[list(used)], changes)
+
+
+def changes_of(planned: Iterable[Planned]) -> list[Change]:
+    """Return all changes of records in place, in the order in which they are made."""
+    return [change for each in planned for change in each.changes]
+
+
+def _meta_after(meta: pd.DataFrame, spec: Spec) -> pd.DataFrame:
+    return with_columns(
+        meta,
+        {name: pd.Series([], dtype=spec.dtype_of(name, meta[name].dtype)) for name in spec.masked},
+    )
 
 
 def _entropy_of(entropy: int, drawing: list[Spec], spec: Spec) -> int:
@@ -61,31 +112,59 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     keep_order = arguments.flag(keep_order, "keep_order")
     if not keep_order:
         _check_blocks(listed)
-    steps = [step for planned in plan(frame, listed, random_state) for step in planned.steps]
+    frame = _without_codes(frame, listed)
+    planned = plan(frame, listed, random_state)
     if not keep_order:
-        (step,) = steps
+        (step,) = planned[0].steps
         return stay_in_blocks(frame, step)
-    return put_home(frame, _go(frame, steps, travel_home))
+    return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
 
 
-def spool(frame: Frame, planned: Sequence[Planned], directories: Sequence[str]) -> list[Trip]:
-    """Mask a frame by specs that are planned, and spool the values of each step to a directory."""
-    steps = [step for each in planned for step in each.steps]
+def _without_codes(frame: Frame, specs: Sequence[Spec]) -> Frame:
+    """Return a frame in which cells are missing that codes stand for; all else is as it was."""
+    coded = [spec for spec in specs if spec.missing_values]
+    for spec in coded:
+        spec.check(frame)
+    if not coded:
+        return frame
+    found = frame.copy()
+    for spec in coded:
+        for name in spec.masked:
+            column = frame[name]
+            is_whole = pd.api.types.is_integer_dtype(column.dtype)
+            if is_whole and isinstance(column.dtype, np.dtype):
+                unsigned = "U" if column.dtype.kind == "u" else ""
+                column = column.astype(f"{unsigned}Int{8 * column.dtype.itemsize}")
+            codes = [int(code) if code.is_integer() else code for code in spec.missing_values]
+            fitting = [code for code in codes if not is_whole or isinstance(code, int)]
+            found[name] = column.mask(column.isin(fitting))
+    return found
+
+
+def spool(
+    frame: Frame, planned: Sequence[Planned], directories: Sequence[str], originals: str
+) -> list[Trip]:
+    """Mask a frame by specs that are planned, and spool the values of each step to a directory.
+
+    Original values pass through another directory on their way to where they are masked.
+    """
     folders = iter(directories)
 
     def travel(frame: Frame, step: Step, after: Task) -> Trip:
-        return travel_to_files(frame, step, next(folders), after)
+        return travel_to_files(frame, step, next(folders), originals, after)
 
-    return _go(frame, steps, travel)
+    return _go(frame, planned, travel)
 
 
 def _go(
-    frame: Frame, steps: Sequence[Step], travel: Callable[[Frame, Step, Task], Trip]
+    frame: Frame, planned: Sequence[Planned], travel: Callable[[Frame, Step, Task], Trip]
 ) -> list[Trip]:
     """Go through steps, each when the one before is masked: all at once would need the memory."""
+    steps = [step for each in planned for step in each.steps]
+    seen = _seen(frame, [each.spec for each in planned], changes_of(planned)) if steps else frame
     trips: list[Trip] = []
     for step in steps:
-        trips.append(travel(frame, step, trips[-1].done if trips else None))
+        trips.append(travel(seen, step, trips[-1].done if trips else None))
     return trips
 
 

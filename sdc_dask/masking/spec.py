@@ -12,13 +12,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sdc_dask import aggregation, arguments
 from sdc_dask.engine.blocks import Blocks
+from sdc_dask.engine.columns import masked_dtype
 from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
@@ -44,6 +47,14 @@ def needed(text: str) -> Any:
     return field(metadata={"help": text, "flag": None})
 
 
+def values(text: str) -> Any:
+    """Return a field that holds values of columns, or None, with what the command line says of it.
+
+    They are written and read as they are: a text is never the name of something else.
+    """
+    return field(default=None, metadata={"help": text, "flag": None, "values": True})
+
+
 class Spec(ABC):
     """A masking as a value: what is masked, and how.
 
@@ -57,14 +68,18 @@ class Spec(ABC):
         Whether chance has a part in it.
     keeps_dtypes : bool
         Whether masked columns have the dtypes that they had; otherwise integers become floats.
+    in_place : bool
+        Whether records change where they are. In a list, specs behind it see what it leaves.
     """
 
     kind: ClassVar[str]
     draws: ClassVar[bool] = False
     keeps_dtypes: ClassVar[bool] = False
+    in_place: ClassVar[bool] = False
     columns: Any
     by: Any
     unit: Any = None  # the column of persons or households, if k counts these
+    missing_values: Any = ()  # a field of those that know missing cells
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}
 
@@ -99,6 +114,25 @@ class Spec(ABC):
         """Whether records are masked in blocks, and could stay there."""
         return False
 
+    @property
+    def makes_values(self) -> bool:
+        """Whether a column may get values that it did not have."""
+        return not self.moves
+
+    @property
+    def matches(self) -> int | None:
+        """The k of records that each may be, if missing cells match any value, or None."""
+        return None
+
+    @property
+    def measures_numbers(self) -> bool:
+        """Whether numbers become others that are near: what was lost is their difference."""
+        return True
+
+    def dtype_of(self, column: Hashable, dtype: Any) -> Any:
+        """Return the dtype that a masked column has, by the one that it had."""
+        return dtype if self.keeps_dtypes else masked_dtype(dtype)
+
     @abstractmethod
     def check(self, frame: Frame) -> None:
         """Raise an error unless a frame has the columns and dtypes that are needed.
@@ -107,8 +141,10 @@ class Spec(ABC):
         """
 
     @abstractmethod
-    def plan(self, frame: Frame, entropy: int) -> list[Step]:
-        """Return the steps that mask a frame, after all passes over it that come before.
+    def plan(self, frame: Frame, entropy: int) -> Sequence[Step | Change]:
+        """Return what masks a frame, for each set of columns, after all passes that come before.
+
+        These are changes if records change where they are, or else steps of a trip.
 
         Parameters
         ----------
@@ -133,11 +169,24 @@ class Spec(ABC):
         shown = []
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            if value != each.default and value != ():
+            if not _is_usual(value, each.default):
                 if each.name == "by" and len(value) == 1 and isinstance(value[0], str):
                     (value,) = value
                 shown.append(f"{each.name}={_code(value, each.name)}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """Show the options in a notebook: those that were left out, too, in grey."""
+        rows = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            usual = _is_usual(value, each.default)
+            style = "text-align:left" + (";color:#6a727a" if usual else "")
+            cells = (_code(value, each.name), each.metadata["help"])
+            shown = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
+            rows.append(f'<tr><th scope="row" style="{style}">{each.name}</th>{shown}</tr>')
+        name = f"{type(self).__name__}: {escape(self.describe())}"
+        return f"<table><caption>{name}</caption><tbody>{''.join(rows)}</tbody></table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as a dict of plain Python objects, ready for JSON or TOML.
@@ -154,7 +203,8 @@ class Spec(ABC):
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
             if (value is not None and value != ()) or each.default not in (None, MISSING):
-                found[each.name] = _plain(value, each.name)
+                as_is = "values" in each.metadata
+                found[each.name] = (_listed if as_is else _plain)(value, each.name)
         return found
 
     @classmethod
@@ -195,18 +245,26 @@ class Spec(ABC):
         ]
         if lacking:
             raise SdcValueError(f"masking {kind!r} needs {', '.join(lacking)}: name it.")
-        return made(**{name: _read(value, name) for name, value in given.items()})  # type: ignore[return-value]
+        read = {
+            name: value if "values" in known[name].metadata else _read(value, name)
+            for name, value in given.items()
+        }
+        return made(**read)  # type: ignore[return-value]
 
 
 def spec_list(specs: Any) -> list[Spec]:
-    """Return one spec or several as a list; no column is masked twice.
+    """Return one spec or several as a list in which none undoes what another does.
+
+    Specs mask the frame as it is, except that those in whose list others change records in place
+    before them see what these leave.
 
     Raises
     ------
     TypeError
         If something else is among them.
     ValueError
-        If two specs mask a column, or one masks a column within whose values another groups.
+        If two specs mask a column, or one masks a column within whose values another groups,
+        unless the first of the two changes records in place and promises nothing of them.
     """
     found = [specs] if isinstance(specs, Spec) else specs
     if not isinstance(found, (list, tuple)) or not all(isinstance(each, Spec) for each in found):
@@ -216,24 +274,48 @@ def spec_list(specs: Any) -> list[Spec]:
         )
     if not found:
         raise SdcValueError("the list of specs is empty: name one at least.")
-    masked: set[Hashable] = set()
-    for spec in found:
-        twice = [column for column in spec.masked if column in masked]
-        if twice:
-            raise SdcValueError(
-                f"columns are masked by more than one spec: {arguments.listed(twice)}. All specs "
-                "mask the frame as it is, one after the other: mask what the first returns, or "
-                "name each column once."
-            )
-        masked.update(spec.masked)
-    for spec in found:
-        both = [name for name in spec.by if name in masked]
-        if both:
-            raise SdcValueError(
-                f"by names columns that another spec masks: {arguments.listed(both)}. Strata are "
-                "told by values that are released as they are."
-            )
+    for place, spec in enumerate(found):
+        before, after = found[:place], found[place + 1 :]
+        _check_once(spec, [each for each in before if not each.in_place or _promises(each)])
+        _check_strata(spec, [each for each in before if not each.in_place] + list(after))
     return list(found)
+
+
+def in_order(specs: Sequence[Spec]) -> list[Spec]:
+    """Return specs in the order in which they mask: those that change records in place first."""
+    return sorted(specs, key=lambda spec: not spec.in_place)
+
+
+def _promises(spec: Spec) -> bool:
+    return spec.promise is not None or spec.matches is not None
+
+
+def _check_once(spec: Spec, others: Sequence[Spec]) -> None:
+    masked = {column for each in others for column in each.masked}
+    twice = [column for column in spec.masked if column in masked]
+    if not twice:
+        return
+    if any(each.in_place for each in others):
+        raise SdcValueError(
+            f"columns are masked again after a spec that promises k for them: "
+            f"{arguments.listed(twice)}. Put that spec behind those that change its columns."
+        )
+    raise SdcValueError(
+        f"columns are masked by more than one spec: {arguments.listed(twice)}. Specs mask the "
+        "frame as it is, except behind one that changes records in place, such as Recode: put "
+        "that first, mask what the first returns, or name each column once."
+    )
+
+
+def _check_strata(spec: Spec, others: Sequence[Spec]) -> None:
+    masked = {column for each in others for column in each.masked}
+    both = [name for name in spec.by if name in masked]
+    if both:
+        raise SdcValueError(
+            f"by names columns that another spec masks: {arguments.listed(both)}. Strata are told "
+            "by values that are released as they are, or as a spec before it, such as Recode, "
+            "leaves them."
+        )
 
 
 def _kinds(found: Any) -> str:
@@ -253,6 +335,11 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) or value is None else type(value).__name__
 
 
+def _is_usual(value: Any, default: Any) -> bool:
+    """Whether an option is as if it were left out: lists are empty then."""
+    return value == default or (default is None and value == ())
+
+
 def _code(value: Any, name: str) -> str:
     """Return code that makes a value."""
     if isinstance(value, arguments.ColumnSets):
@@ -261,7 +348,8 @@ def _code(value: Any, name: str) -> str:
     if isinstance(value, (arguments.SeriesSets, arguments.ByColumn)):
         return repr(value)
     if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
-        return repr(list(value))  # a tuple is a pair of measures
+        # A tuple is a pair of measures.
+        return f"[{', '.join(repr(e) if name in _NAMES else _code(e, name) for e in value)}]"
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)
@@ -305,6 +393,15 @@ def _plain(value: Any, name: str) -> Any:
         f"{name} holds a {type(value).__name__}, which cannot be written: names must be texts or "
         f"numbers, and quantifiers those of sdc_dask.aggregation: {', '.join(_FAMILIES)}."
     )
+
+
+def _listed(value: Any, name: str) -> Any:
+    """Return values as JSON and TOML have them: tuples as lists, and infinite ones as texts."""
+    if isinstance(value, tuple):
+        return [_listed(each, name) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
 
 
 def _is_tuple(value: Any) -> bool:

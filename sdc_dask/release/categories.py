@@ -44,16 +44,15 @@ class Order:
     used: pa.Array
 
 
-def orders_of(original: pa.Table, released: pa.Table) -> dict[str, Order]:
-    """Return the ordered categories of a table's columns, and which of them are released."""
-    kinds = {name: original.schema.field(name).type for name in released.column_names}
-    return {
-        name: Order(
-            _one_array(original.column(name)).dictionary, pruned(released.column(name)).dictionary
-        )
+def orders_of(table: pa.Table, columns: Sequence[str]) -> dict[str, Order]:
+    """Return the ordered categories of some columns of a table."""
+    kinds = {name: table.schema.field(name).type for name in columns}
+    coded = {
+        name: _one_array(table.column(name))
         for name, kind in kinds.items()
         if pa.types.is_dictionary(kind) and kind.ordered
     }
+    return {name: Order(each.dictionary, pruned(each).dictionary) for name, each in coded.items()}
 
 
 def merged_orders(parts: Sequence[Mapping[str, Order]]) -> dict[str, pa.Array]:

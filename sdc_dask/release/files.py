@@ -19,6 +19,7 @@ from sdc_dask.release.categories import merged_orders
 from sdc_dask.release.fingerprints import Fingerprint
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.manifest import ReleasedFile
+from sdc_dask.release.promises import Matches, matches
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import PIECE_BYTES, Source
 from sdc_dask.release.unique import nearly_unique
@@ -45,6 +46,8 @@ class Files:
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
     sizes: list[ClassSizes]  # by set of columns that are counted: records, and then units
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
+    matches: list[Matches]  # by set of columns in which records match
+    others: dict[str, int]  # cells that a column must not have
 
 
 def number_of_files(source: Source, rows: int) -> int:
@@ -78,7 +81,7 @@ def write_files(
         folder.keys.class_sizes(call, call(_keys, written, number))
         for number in range(len(layout.counted) + len(layout.by_unit))
     ]
-    return call(_together, compared, written, sizes)
+    return call(_together, compared, written, sizes, layout.matched)
 
 
 def _unzip(call: Calls, pairs: list[Task]) -> tuple[Task, Task]:
@@ -120,7 +123,10 @@ def _nothing_lost(
 
 
 def _together(
-    compared: Sequence[Compared], written: Sequence[Written], sizes: list[ClassSizes]
+    compared: Sequence[Compared],
+    written: Sequence[Written],
+    sizes: list[ClassSizes],
+    matched: Sequence[Sequence[str]],
 ) -> Files:
     return Files(
         [each.file for each in written],
@@ -131,4 +137,9 @@ def _together(
         nearly_unique(
             (name, [each.distinct[name] for each in compared]) for name in compared[0].distinct
         ),
+        [
+            matches(columns, [each.combinations[number] for each in written])
+            for number, columns in enumerate(matched)
+        ],
+        {name: sum(each.others[name] for each in written) for name in written[0].others},
     )

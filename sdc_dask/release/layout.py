@@ -7,15 +7,16 @@ may hold.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from sdc_dask.engine.in_place import Allowed
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.masking.spec import Spec
+from sdc_dask.masking.spec import Spec, in_order
 from sdc_dask.release.directories import level_field
 
 
@@ -47,6 +48,10 @@ class Layout:
         Sets of columns for which k units are promised, and the column of units of each.
     partition_by : tuple
         Columns by whose values there are directories: these are not in the files.
+    allowed : dict
+        What some masked columns may hold.
+    matched : tuple
+        Sets of columns in which k records match each, if missing cells match any value.
     """
 
     schema: pa.Schema
@@ -60,6 +65,8 @@ class Layout:
     known: tuple[tuple[str, ...], ...] = ()
     by_unit: tuple[tuple[tuple[str, ...], str], ...] = ()
     partition_by: tuple[str, ...] = ()
+    allowed: Mapping[str, Allowed] = field(default_factory=dict)
+    matched: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(
@@ -70,27 +77,20 @@ class Layout:
         partition_by: tuple[str, ...] = (),
     ) -> Layout:
         """Derive the layout from the schema of the source."""
-        masked = [str(name) for spec in specs for name in spec.masked]
+        masked = list(dict.fromkeys(str(name) for spec in specs for name in spec.masked))
         used = {*masked, *(str(name) for spec in specs for name in spec.by)}
         used |= {str(spec.unit) for spec in specs if spec.unit is not None}
         for name in schema.names:
             if name in used or name not in drop:
                 _check_type(schema.field(name), in_use=name in used)
-        categories = {str(name) for spec in specs for name in spec.categories}
-        numbers = tuple(
-            name
+        by_column = {
+            name: [spec for spec in in_order(specs) if name in map(str, spec.masked)]
             for name in masked
-            if name not in categories and _is_number(schema.field(name).type)
-        )
-        kept_as = {str(name) for spec in specs if spec.keeps_dtypes for name in spec.masked}
-        means = {*numbers} - kept_as
+        }
         others = {*drop, *partition_by}
         kept = [schema.field(name) for name in schema.names if name not in others]
-        fields = [
-            pa.field(field.name, _mean_type(field.type)) if field.name in means else _bare(field)
-            for field in kept
-        ]
-        metadata = _pandas_metadata(schema.metadata, fields, means)
+        fields = [_masked_field(each, by_column.get(each.name, [])) for each in kept]
+        metadata = _pandas_metadata(schema, fields, by_column)
         fields += [level_field(schema.field(name)) for name in partition_by]
         by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
         left = [name for name in by if name not in drop]
@@ -102,12 +102,21 @@ class Layout:
         ]
         sets = [columns for columns, _ in promised]
         several = sum(len(spec.column_sets) for spec in specs) > 1
-        together = (*masked, *left) if several else ()
+        joint = tuple(dict.fromkeys([*masked, *left]))
+        together = joint if several and all(set(each) != set(joint) for each in sets) else ()
         return cls(
             pa.schema(fields, metadata=metadata),
             tuple(masked),
-            numbers,
-            by,
+            tuple(
+                name
+                for name in masked
+                if _is_number(schema.field(name).type)
+                and all(
+                    spec.measures_numbers and name not in spec.categories
+                    for spec in by_column[name]
+                )
+            ),
+            tuple(name for name in by if name not in masked),
             tuple(sets),
             together,
             tuple(
@@ -118,7 +127,18 @@ class Layout:
             ),
             by_unit=tuple((each, str(unit)) for each, unit in promised if unit is not None),
             partition_by=partition_by,
+            matched=tuple(
+                tuple(map(str, columns))
+                for spec in specs
+                if spec.matches is not None
+                for columns in spec.column_sets
+            ),
         )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns that are released as they are."""
+        return tuple(name for name in self.schema.names if name not in self.masked)
 
     @property
     def levels(self) -> list[pa.Field]:
@@ -197,9 +217,19 @@ def _has_inner_categories(kind: pa.DataType) -> bool:
     return any(pa.types.is_dictionary(each) or _has_inner_categories(each) for each in children)
 
 
-def _mean_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of centroids: floats keep theirs, integers become 64-bit ones."""
-    return kind if pa.types.is_floating(kind) else pa.float64()
+def _masked_field(source: pa.Field, specs: Sequence[Spec]) -> pa.Field:
+    """Return the field of a column after specs, which may make its cells missing."""
+    if all(spec.keeps_dtypes and not spec.in_place for spec in specs):
+        return _bare(source)
+    return pa.field(
+        source.name, _dtype_after(pd.ArrowDtype(source.type), source, specs).pyarrow_dtype
+    )
+
+
+def _dtype_after(dtype: Any, source: pa.Field, specs: Sequence[Spec]) -> Any:
+    for spec in specs:
+        dtype = spec.dtype_of(source.name, dtype)
+    return dtype
 
 
 # What pandas calls the types of columns; anything else in a footer is no type.
@@ -234,7 +264,7 @@ _PANDAS_TYPES = frozenset(
 
 
 def _pandas_metadata(
-    metadata: dict[bytes, bytes] | None, fields: list[pa.Field], masked: set[str]
+    schema: pa.Schema, fields: list[pa.Field], specs: Mapping[str, Sequence[Spec]]
 ) -> dict[bytes, bytes] | None:
     """Return what tells pandas the dtypes of columns that are left, written anew.
 
@@ -242,12 +272,12 @@ def _pandas_metadata(
     has put there are not released.
     """
     try:
-        found = json.loads((metadata or {})[b"pandas"])["columns"]
+        found = json.loads((schema.metadata or {})[b"pandas"])["columns"]
         given = {each["field_name"]: (each["pandas_type"], each["numpy_type"]) for each in found}
     except (KeyError, TypeError, ValueError):
         return None
     described = [
-        _pandas_column(field, field.name in masked, *given[field.name])
+        _pandas_column(field, specs.get(field.name, []), *given[field.name])
         for field in fields
         if field.name in given
     ]
@@ -261,18 +291,22 @@ def _pandas_metadata(
     return {b"pandas": json.dumps(clean).encode()}
 
 
-def _pandas_column(field: pa.Field, is_mean: bool, kind: Any, dtype: Any) -> dict[str, Any] | None:
+def _pandas_column(
+    field: pa.Field, specs: Sequence[Spec], kind: Any, dtype: Any
+) -> dict[str, Any] | None:
     """Return what pandas reads of a column, or None if it is nothing that pandas knows."""
     if kind not in _PANDAS_TYPES:
         return None  # categories, which the type tells
     try:
-        name = str(pd.api.types.pandas_dtype(dtype))
+        before = pd.api.types.pandas_dtype(dtype)
     except TypeError:
         return None
-    if is_mean:
-        kind = "float64"
-        if not name.lower().startswith("float"):
-            name = "Float64" if name[0].isupper() else "float64"
+    after = _dtype_after(before, field, specs)
+    name = str(after)
+    if after != before:
+        if isinstance(after, pd.CategoricalDtype):
+            return None  # texts in the place of numbers, which are plain ones in files
+        kind = name.lower()
     zone = field.type.tz if kind == "datetimetz" and pa.types.is_timestamp(field.type) else None
     return {
         "name": field.name,

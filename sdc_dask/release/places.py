@@ -31,6 +31,19 @@ _SHOWN = {"account_name", "endpoint_url", "host", "port", "project", "region_nam
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(://|::)")
 _LOST_SLASH = re.compile(r"([a-z][a-z0-9]+):/[^/]")
 
+_LOCAL = ("file", "local")
+
+
+def _protocol(where: Any) -> str:
+    """Return the protocol of a URL, or that of a path."""
+    found = _PROTOCOL.match(where) if isinstance(where, str) else None
+    return found[1].lower() if found else "file"
+
+
+def is_remote(where: Any) -> bool:
+    """Whether something is a URL of what is not a disk; whether it can be used is not looked at."""
+    return not where.is_local if isinstance(where, Place) else _protocol(where) not in _LOCAL
+
 
 @dataclass(frozen=True, repr=False)
 class Place:
@@ -85,14 +98,12 @@ class Place:
             )
         if not isinstance(where, (str, os.PathLike)) or isinstance(where, bytes):
             raise SdcTypeError(f"a path or URL must be a text, received {type(where).__name__}.")
-        text = os.fspath(where)
-        found = _PROTOCOL.match(text) if isinstance(where, str) else None
-        protocol = found[1].lower() if found else "file"
+        text, protocol = os.fspath(where), _protocol(where)
         if protocol in ("file", "local", "memory") and storage_options:
             raise SdcValueError(
                 f"storage_options have no meaning for {text!r}: they are for stores such as s3://."
             )
-        if protocol in ("file", "local"):
+        if protocol in _LOCAL:
             return cls._local(text)
         return cls._remote(text, protocol, dict(storage_options or {}))
 

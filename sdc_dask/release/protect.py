@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ import pyarrow as pa
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Calls, Frame, Task, frame_of
+from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
-from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError, warn
-from sdc_dask.masking.run import Planned, plan, spool
+from sdc_dask.errors import SdcError, SdcRuntimeError, SdcTypeError, SdcValueError, warn
+from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
 from sdc_dask.release.delta import check_columns, check_delta, write_log
@@ -40,17 +40,21 @@ from sdc_dask.release.listing import asked_places
 from sdc_dask.release.long import Long, write_wide
 from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
-from sdc_dask.release.places import Place
+from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
+from sdc_dask.release.promises import allowed_values
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
-from sdc_dask.release.summary import MaskedSet, Summary
+from sdc_dask.release.summary import MaskedSet, Summary, checks_of
 from sdc_dask.release.target import check_target, output, working_directory, working_parent
 from sdc_dask.release.watch import watched
 from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
+from sdc_dask.report.measured import Measured, Role
+from sdc_dask.report.of_release import ReleaseReport
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes, of_units
+from sdc_dask.stages import shown
 from sdc_dask.utility.sse import of_sums
 
 ORDERS = ("random", "source")
@@ -69,6 +73,9 @@ def protect(
     partition_by: str | Sequence[str] | None = None,
     delta: bool = False,
     measure: bool = False,
+    report: str | os.PathLike[str] | None = None,
+    external_report: str | os.PathLike[str] | None = None,
+    confidential: str | Sequence[str] | None = None,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -82,9 +89,9 @@ def protect(
     on threads. Files are written into a hidden directory beside the target, read again, and
     compared: untouched columns must be as they were, every row must be there, and each spec must
     have kept its promise: every class of equal records has at least k, or every column has the
-    values that it had. A manifest is put beside them, by which :func:`verify` looks at the release
-    again. Only then the directory gets the name of the target. If anything fails, there is no
-    target.
+    values that it had, or those alone that the masking makes. A manifest is put beside them, by
+    which :func:`verify` looks at the release again. Only then the directory gets the name of the
+    target. If anything fails, there is no target.
 
     Parameters
     ----------
@@ -99,8 +106,10 @@ def protect(
         release is there when its manifest is.
     specs : spec, or list of specs
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
-        :class:`RankSwap`, :class:`Mic1D` or :class:`FuzzyMicroaggregation`. Each of a list masks
-        columns of its own.
+        :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
+        :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
+        own, except that the last four go first, in their order, and all behind one of them see
+        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
@@ -135,6 +144,14 @@ def protect(
         Whether loss and risk are measured, between rows of the source and the same rows as they are
         released, while it is known which are the same: see ``measured`` of the result. That takes
         some passes over both; records to be linked are a random sample.
+    report, external_report : path, optional
+        HTML pages that are written when the release is there, outside of source and target: the
+        internal edition for those who decide on the release, which its owner alone can read, and
+        the external one for those who use it. See :func:`sdc_dask.report`. What they show is
+        measured as by `measure`; it cannot be measured later, when rows are in random order.
+    confidential : str or list of str, optional
+        Kept columns that must not be learned: the internal report says what classes of equal
+        records reveal of them.
     cast : dict, optional
         Types by column of the source, as Arrow names them, such as ``{"price": "float64"}``: for
         what cannot be masked as it is, like decimals. A value that would change is an error.
@@ -149,7 +166,8 @@ def protect(
     random_state : int, optional
         Of maskings that draw; by default it is drawn afresh, and nobody can repeat the draw.
     progress : bool, optional
-        Show stages and a bar; by default on a terminal.
+        Show stages and a bar; by default on a terminal and in a notebook, or as
+        ``sdc-dask.progress`` of Dask's configuration says.
 
     Warns
     -----
@@ -180,7 +198,7 @@ def protect(
     arguments.flag(measure, "measure")
     arguments.flag(delta, "delta")
     arguments.one_of(order, "order", ORDERS)
-    show = sys.stderr.isatty() if progress is None else arguments.flag(progress, "progress")
+    show = shown() if progress is None else arguments.flag(progress, "progress")
     if long is not None and not isinstance(long, Long):
         raise SdcTypeError(
             f"long must be sdc_dask.Long(id, time, ...), received {type(long).__name__}."
@@ -189,6 +207,8 @@ def protect(
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
     sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
+    local = [Path(each.path) for each in (*sources, goal) if each.is_local]
+    reported = ReleaseReport.of(report, external_report, confidential, local)
     if delta:
         check_delta(goal)
     check_workers(opened, goal, working_parent(goal, scratch))
@@ -204,6 +224,9 @@ def protect(
             (work / "wide").mkdir(mode=0o700)
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
+        opened = opened.without_codes(
+            {str(name): spec.missing_values for spec in listed for name in spec.masked}
+        )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
         levels = path_columns(
@@ -213,7 +236,11 @@ def protect(
         layout = replace_fields(layout, known=counted_sets(layout.schema, count))
         if delta:
             check_columns(layout.schema)
-        run = _Run(opened, goal, work, listed, layout, dropped, order, delta, measure, show)
+        if reported is not None:
+            reported.check(layout.numbers, layout.kept, opened.rows, listed)
+        run = _Run(
+            opened, goal, work, listed, layout, dropped, order, delta, measure, reported, show
+        )
         summary = run.protect(replace, random_state)
     if summary.unique:
         named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
@@ -238,6 +265,7 @@ class _Run:
     order: str
     delta: bool
     measure: bool
+    report: ReleaseReport | None
     show: bool
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -248,17 +276,29 @@ class _Run:
         with self._stage("plan", "Scanning the data and planning"):
             planned = plan(frame, self.specs, random_state)
         steps = [step for each in planned for step in each.steps]
-        sums = {str(name): sums for step in steps for name, sums in step.sums.items()}
-        layout = replace_fields(self.layout, summed=tuple(sums))
+        changed = {name for change in changes_of(planned) for name in change.columns}
+        sums = {
+            str(name): sums
+            for step in steps
+            for name, sums in step.sums.items()
+            if name not in changed  # of the source
+        }
+        allowed = {str(name): rule for name, rule in allowed_values(planned).items()}
+        layout = replace_fields(self.layout, summed=tuple(sums), allowed=allowed)
         waiting = ["keys", "rows", *map(str, range(len(steps)))]
-        with output(self.target, replace, self.work) as out:
+        with contextlib.ExitStack() as pages, output(self.target, replace, self.work) as out:
             with _spools(self.work, waiting) as (keys, rows, *folders):
-                with self._stage("mask", "Masking"):
-                    masked = compute(_masked(spool(frame, planned, folders)), self.show)
+                with (
+                    self._stage("mask", "Masking"),
+                    _spools(self.work, ["originals"]) as (originals,),
+                ):
+                    trips = spool(frame, planned, folders, originals)
+                    masked = compute(_masked(planned, trips), self.show)
                 measured: tuple[Result, ...] = ()
                 if self.measure:
                     with self._stage("measure", "Measuring loss and risk"):
                         measured = measures(frame, self._masked_frame(masked), self.specs, layout)
+                reported = self._reported(masked)
                 with self._stage("write", "Writing and checking files"):
                     folder = Folder(
                         str(out.directory),
@@ -277,8 +317,43 @@ class _Run:
                 _verify(self.source, written, summary)
                 directories.check(written.files)
                 log = write_log(out.directory, written.files, layout) if self.delta else None
-                out.publish(_manifest(written.files, layout, self.specs, summary, log))
+                manifest = _manifest(written.files, layout, self.specs, summary, log)
+                pages.enter_context(self._pages(reported, summary))
+                out.publish(manifest)
         return summary
+
+    def _reported(self, masked: Masked) -> Measured | None:
+        """Measure what a report shows, if one is asked for."""
+        if self.report is None:
+            return None
+        layout, secret = self.layout, list(self.report.confidential)
+        by = {str(name): spec for spec in self.specs for name in spec.masked}
+        roles = tuple(
+            Role(
+                name,
+                "masked" if name in by else "dropped" if name in self.dropped else "kept",
+                by.get(name),
+            )
+            for name in self.source.schema.names
+        )
+        with self._stage("report", "Measuring for the report"):
+            frame = self.source.frame(layout.masked, list(dict.fromkeys([*layout.by, *secret])))
+            other = self._masked_frame(masked, secret)
+            try:
+                return self.report.measure(frame, other, self.specs, roles, layout.numbers)
+            except SdcError as error:
+                warn(f"there is no report, since what it shows could not be measured: {error}")
+                return None
+
+    @contextlib.contextmanager
+    def _pages(self, reported: Measured | None, summary: Summary) -> Iterator[None]:
+        """Write the pages of a report, which appear if there is a release in the end."""
+        if self.report is None or reported is None:
+            yield
+            return
+        with self.report.written(reported, self.source.rows, checks_of(summary)) as publish:
+            yield
+            publish()
 
     def _directories(self) -> Directories:
         """Return where files go: to one directory, or by values that are counted first."""
@@ -304,11 +379,13 @@ class _Run:
         yield
         self.seconds[name] = time.perf_counter() - start
 
-    def _masked_frame(self, masked: Masked) -> Frame:
-        """Return the masked columns as they are released, in the order of the source."""
-        schema = pa.schema([self.layout.schema.field(name) for name in self.layout.masked])
-        meta = to_pandas(schema.empty_table(), list(self.layout.masked), [])
-        return frame_of(masked_part, list(enumerate(self.source.pieces)), meta, self.layout, masked)
+    def _masked_frame(self, masked: Masked, others: Sequence[str] = ()) -> Frame:
+        """Return the masked columns as they are released, and others, in the source's order."""
+        columns = [*self.layout.masked, *others]
+        schema = pa.schema([self.layout.schema.field(name) for name in columns])
+        meta = to_pandas(schema.empty_table(), list(self.layout.masked), list(others))
+        pieces = list(enumerate(self.source.pieces))
+        return frame_of(masked_part, pieces, meta, self.layout, masked, tuple(others))
 
     def _summary(
         self,
@@ -318,21 +395,25 @@ class _Run:
         directories: Directories,
     ) -> Summary:
         layout = self.layout
-        sizes = iter(written.sizes)
+        sizes, matching = iter(written.sizes), iter(written.matches)
         units = iter(written.sizes[len(layout.counted) :])
         sets = []
         for each in planned:
-            spec, steps = each.spec, each.steps
+            spec, parts = each.spec, each.parts
             if spec.promise is None:
-                sets.append(MaskedSet.of(spec, spec.masked, steps[0], None))
+                found = next(matching) if spec.matches is not None else None
+                looked_at = all(str(name) in written.others for name in spec.masked)
+                sets.append(
+                    MaskedSet.of(spec, spec.masked, parts[0], None, found, looked_at=looked_at)
+                )
                 continue
-            # One step for each set of columns, which have a k each.
-            for columns, step in zip(spec.column_sets, steps, strict=True):
-                found = of_sizes(next(sizes), spec.promise)
+            # One part for each set of columns, which have a k each.
+            for columns, part in zip(spec.column_sets, parts, strict=True):
+                classes = of_sizes(next(sizes), spec.promise)
                 of_each = None
                 if spec.unit is not None:
-                    of_each = of_units(found, next(units), spec.promise)
-                sets.append(MaskedSet.of(spec, columns, step, found, of_each))
+                    of_each = of_units(classes, next(units), spec.promise)
+                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each))
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -343,7 +424,7 @@ class _Run:
             size=sum(file.size for file in written.files),
             order=self.order,
             masked=tuple(sets),
-            kept=tuple(name for name in layout.schema.names if name not in layout.masked),
+            kept=layout.kept,
             dropped=self.dropped,
             joint=joint,
             known={columns: of_sizes(next(sizes), self._k) for columns in layout.known},
@@ -370,7 +451,7 @@ def opened_source(
     Options are for what is not of this machine.
     """
     given = [*(source if isinstance(source, (list, tuple)) else [source]), target]
-    options = [None if Place.of(each).is_local else storage_options for each in given]
+    options = [storage_options if is_remote(each) else None for each in given]
     if storage_options and not any(options):
         raise SdcValueError(
             "storage_options are for URLs such as 's3://bucket/name', and there is none: leave "
@@ -410,16 +491,22 @@ def _spools(directory: Path, names: Sequence[str]) -> Iterator[list[str]]:
         shutil.rmtree(folder)
 
 
-def _masked(trips: Sequence[Trip]) -> Task:
+def _masked(planned: Sequence[Planned], trips: Sequence[Trip]) -> Task:
     """Return the task that masks all columns, and says where their values wait."""
     call = Calls(lazy=True)
+    changes = call.share(changes_of(planned))
     steps = call.share([trip.step for trip in trips])
     checksums = [call(list, trip.checksums) for trip in trips]
-    return call(_together, steps, [trip.back for trip in trips], checksums)
+    return call(_together, changes, steps, [trip.back for trip in trips], checksums)
 
 
-def _together(steps: list[Step], spools: list[Spool], checksums: list[list[np.uint64]]) -> Masked:
-    return Masked(tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
+def _together(
+    changes: list[Change],
+    steps: list[Step],
+    spools: list[Spool],
+    checksums: list[list[np.uint64]],
+) -> Masked:
+    return Masked(tuple(changes), tuple(steps), tuple(spools), tuple(map(tuple, checksums)))
 
 
 def _verify(source: Source, written: Files, summary: Summary) -> None:
@@ -437,6 +524,20 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
                     f"the files have a class of {reached.k_min} {what} in the columns "
                     f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
                 )
+    for each in summary.masked:
+        found, k = each.matches, each.spec.matches
+        if found is not None and found.smallest < (k or 0):
+            raise SdcRuntimeError(
+                f"the files have a record that {found.smallest} records match in the columns "
+                f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
+            )
+    strange = {name: count for name, count in written.others.items() if count}
+    if strange:
+        listed = ", ".join(f"{name!r} ({count})" for name, count in strange.items())
+        raise SdcRuntimeError(
+            f"the files have values that masked columns must not have: {listed}. Nothing is "
+            "released."
+        )
     changed = int((moved[:, 0] != moved[:, 1]).any(axis=1).sum())
     if changed:
         raise SdcRuntimeError(

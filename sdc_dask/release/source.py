@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ class Piece:
     size: int  # bytes of its row groups, uncompressed
     place: Place | None = None  # of a file that is not local
     form: Form | None = None  # of a file whose columns are not just those of the source
+    codes: Mapping[str, Sequence[float]] | None = None  # of missing cells, by column
 
     def read(
         self, columns: Sequence[str] | None = None, *, by: Sequence[str], masked: Sequence[str]
@@ -102,6 +103,9 @@ class Piece:
             )
             if self.form is not None:
                 table = self.form.of(table, columns, self.rows, self.path)
+        for name, codes in (self.codes or {}).items():
+            if name in table.column_names:
+                table = _without_codes(table, name, codes)
         for position, field in enumerate(table.schema):
             if pa.types.is_floating(field.type) and field.name not in masked:
                 column = _canonical(table.column(position), as_missing=field.name in by)
@@ -175,6 +179,18 @@ class Source:
                 "Nothing is released: run it again when the source is at rest."
             )
 
+    def without_codes(self, codes: Mapping[str, Sequence[float]]) -> Source:
+        """Return the source, of which cells are missing that codes stand for, by column."""
+        found = {name: each for name, each in codes.items() if each and name in self.schema.names}
+        if not found:
+            return self
+        schema = self.schema
+        for name in found:
+            place = schema.names.index(name)
+            schema = schema.set(place, schema.field(name).with_nullable(True))
+        pieces = tuple(replace(piece, codes=found) for piece in self.pieces)
+        return replace(self, schema=schema, pieces=pieces)
+
     @property
     def unnamed_index(self) -> list[str]:
         """Columns in which pandas or Dask stored an index that has no name: row numbers."""
@@ -188,6 +204,19 @@ class Source:
         """
         meta = to_pandas(self.schema.empty_table(), list(numbers), list(others))
         return frame_of(_read_frame, self.pieces, meta, list(numbers), list(others))
+
+
+def _without_codes(table: pa.Table, name: str, codes: Sequence[float]) -> pa.Table:
+    """Return a table in which cells of a column are missing that codes stand for."""
+    place = table.column_names.index(name)
+    column, kind = table.column(name), table.schema.field(name).type
+    fitting = []
+    for code in codes:
+        with contextlib.suppress(pa.ArrowInvalid, OverflowError):
+            fitting.append(pa.scalar(code).cast(kind).as_py())
+    found = pc.is_in(column, value_set=pa.array(fitting, kind))
+    kept = pc.if_else(found, pa.scalar(None, kind), column)
+    return table.set_column(place, table.schema.field(name).with_nullable(True), kept)
 
 
 def _canonical(column: pa.ChunkedArray, *, as_missing: bool) -> pa.ChunkedArray:

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.trip import Step
 from sdc_dask.evaluation import Score
 from sdc_dask.masking.spec import Spec
+from sdc_dask.release.promises import Matches
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity
 from sdc_dask.utility.bound import SSEGap
@@ -27,6 +29,9 @@ class MaskedSet:
     blocks: int | None  # None if all records were put in order
     max_block: int | None
     anonymity: Anonymity | None  # counted on the files if the spec promises k
+    matches: Matches | None = None  # the same, if it promises k records that match
+    looked_at: bool = False  # whether values were compared with those that may be there
+    notes: tuple[str, ...] = ()
     units: Anonymity | None = None  # the same by units, if the spec promises k of these
 
     @classmethod
@@ -34,18 +39,24 @@ class MaskedSet:
         cls,
         spec: Spec,
         columns: Sequence[Hashable],
-        step: Step,
+        part: Step | Change,
         anonymity: Anonymity | None,
+        matches: Matches | None = None,
+        *,
+        looked_at: bool = False,
         units: Anonymity | None = None,
     ) -> MaskedSet:
-        """Describe what a step did."""
-        blocks = step.blocks
+        """Describe what a step or a change did."""
+        blocks = part.blocks
         return cls(
             spec,
             tuple(map(str, columns)),
             len(blocks) if blocks else None,
             blocks.max_block if blocks else None,
             anonymity,
+            matches,
+            looked_at,
+            part.notes if isinstance(part, Change) else (),
             units,
         )
 
@@ -54,7 +65,9 @@ class MaskedSet:
         """What was checked on the files, besides rows and untouched columns."""
         if self.anonymity is not None:
             return "k"
-        return "values" if self.spec.moves else "rows"
+        if self.matches is not None:
+            return "matches"
+        return "values" if self.spec.moves or self.looked_at else "rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain Python objects; the spec is that of the whole list."""
@@ -66,6 +79,8 @@ class MaskedSet:
             "checked": self.checked,
         }
         return found | {
+            "notes": list(self.notes),
+            "matches": self.matches and asdict(self.matches),
             "anonymity": self.anonymity and self.anonymity.to_dict(),
             "units": self.units and self.units.to_dict(),
         }
@@ -73,12 +88,15 @@ class MaskedSet:
     def lines(self) -> list[str]:
         """Return what a person reads of it."""
         where = f"{self.blocks:,} blocks (L = {self.max_block:,})" if self.blocks else "no blocks"
+        if self.spec.in_place:
+            where = "record by record"
         lines = [
             f"  masked     {', '.join(self.columns)}",
             f"    by       {self.spec.describe()}; {where}",
         ]
         if self.spec.by:
             lines.append(f"    within   {', '.join(map(str, self.spec.by))}")
+        lines += [f"    {note}" for note in self.notes]
         if self.anonymity is not None:
             lines += [
                 f"    groups   {self.anonymity.classes:,}, {self.anonymity.k_mean:.2f} records on "
@@ -91,10 +109,22 @@ class MaskedSet:
                     f"    k        {self.units.k_min:,} different {self.spec.unit} reached, "
                     f"{self.spec.promise:,} asked for; counted on the files"
                 )
+        elif self.matches is not None:
+            lines.append(
+                f"    k        {self.matches.smallest:,} records match each, "
+                f"{self.spec.matches:,} asked for, where a missing cell matches any value; where "
+                f"it does not, {self.matches.smallest_class:,} are equal in the smallest class; "
+                "counted on the files"
+            )
         elif self.spec.moves:
             lines.append(
                 "    values   those of the source, at other records; compared on the files. No k "
                 "is promised"
+            )
+        elif self.looked_at:
+            lines.append(
+                "    values   those that the masking makes, and no others; looked at on the files. "
+                "No k is promised"
             )
         else:
             lines.append("    rows     as many as in the source. No k is promised")
@@ -209,6 +239,34 @@ class Summary(Result):
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in self.seconds.items())
         lines.append(f"  time       {stages}")
         return "\n".join(lines)
+
+
+def checks_of(summary: Summary) -> list[str]:
+    """Return what was checked of a release, a sentence each, for those who decide on it."""
+    checks = [
+        f"All {summary.rows:,} rows of the source are in the files, each once.",
+        "Files were read again and compared with what was meant; columns that are kept are as "
+        "they were.",
+    ]
+    for each in summary.masked:
+        named = ", ".join(each.columns)
+        if each.anonymity is not None:
+            checks.append(
+                f"{named}: classes were counted on the files; the smallest has "
+                f"{each.anonymity.k_min:,} records, {each.spec.promise:,} were asked for."
+            )
+        elif each.checked == "values":
+            checks.append(f"{named}: the files have the values of the source, at other records.")
+    if summary.order == "random":
+        checks.append("Rows are in random order, which was drawn afresh.")
+    else:
+        checks.append(
+            "Rows are in the order of the source: whoever knows a position there knows the record."
+        )
+    if summary.unique:
+        checks.append(f"Kept columns are unique or nearly so: {', '.join(summary.unique)}.")
+    checks.append("Not checked: what other kept columns reveal, and links to other files.")
+    return checks
 
 
 def _in_words(score: Any) -> str:

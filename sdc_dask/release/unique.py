@@ -78,7 +78,14 @@ class Distinct:
 
 
 def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    return np.unique(np.concatenate(parts))[:_SKETCH]
+    hashes = np.concatenate(parts)
+    if len(hashes) > 4 * _SKETCH:
+        # Hashes are spread evenly: below this there are enough of them, or else all are looked at.
+        low = hashes[hashes < np.uint64(2**64 // len(hashes) * 2 * _SKETCH)]
+        found = np.unique(low)
+        if len(found) >= _SKETCH:
+            return found[:_SKETCH]
+    return np.unique(hashes)[:_SKETCH]
 
 
 def nearly_unique(columns: Iterable[tuple[str, Sequence[Distinct | None]]]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import class_keys
 from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
@@ -35,6 +36,7 @@ from sdc_dask.release.fingerprints import Fingerprint, fingerprint, table_finger
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.manifest import ReleasedFile, file_digest
 from sdc_dask.release.object_store import Staging
+from sdc_dask.release.promises import combination_counts
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
 from sdc_dask.release.unique import Distinct
@@ -48,13 +50,20 @@ _GROUP_ROWS = 2**20
 class Masked:
     """What became of the values of all pieces: how they were masked, and where they wait."""
 
+    changes: tuple[Change, ...]
     steps: tuple[Step, ...]
     spools: tuple[Spool, ...]  # by step
     checksums: tuple[tuple[np.uint64, ...], ...]  # by step and piece, of what left
 
+    def changed(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
+        """Return a piece after changes of its records where they are."""
+        return change_part(part, number, self.changes)
+
     def restore(self, part: pd.DataFrame, number: int) -> dict[Hashable, Any]:
-        """Return the new arrays of a piece's columns, after a look whether it is the same."""
-        found: dict[Hashable, Any] = {}
+        """Return the new arrays of a changed piece, after a look whether it is the same."""
+        found: dict[Hashable, Any] = {
+            column: part[column] for change in self.changes for column in change.columns
+        }
         for step, spool, checksums in zip(self.steps, self.spools, self.checksums, strict=True):
             found |= step.restore(part, spool.fetch(number), checksums[number])
         return found
@@ -77,6 +86,8 @@ class Written:
 
     file: ReleasedFile
     keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted, and then units
+    combinations: tuple[pd.DataFrame, ...]  # by set of columns in which records match
+    others: dict[str, int]  # cells that a column must not have
 
 
 @dataclass(frozen=True)
@@ -131,15 +142,18 @@ def gather_file(
     return _write(table, units, number, layout, folder, where), found
 
 
-def masked_part(numbered: tuple[int, Piece], layout: Layout, masked: Masked) -> pd.DataFrame:
-    """Return the masked columns of a piece as they are released, in its order."""
+def masked_part(
+    numbered: tuple[int, Piece], layout: Layout, masked: Masked, others: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """Return the masked columns of a piece as they are released, and others, in its order."""
     number, piece = numbered
-    names = [*layout.masked, *layout.placing]
-    original = piece.read(names, by=layout.by, masked=layout.masked)
+    needed = list(dict.fromkeys([*layout.masked, *layout.placing, *others]))
+    original = piece.read(needed, by=layout.by, masked=layout.masked)
     part = to_pandas(original, list(layout.masked), layout.placing)
-    schema = pa.schema([layout.schema.field(name) for name in layout.masked])
-    table = _released(original, schema, masked.restore(part, number))
-    return to_pandas(table, list(layout.masked), [])
+    schema = pa.schema([layout.schema.field(name) for name in (*layout.masked, *others)])
+    arrays = masked.restore(masked.changed(part, number), number)
+    table, _ = _released(original, schema, arrays)
+    return to_pandas(table, list(layout.masked), list(others))
 
 
 def _masked_piece(
@@ -148,9 +162,10 @@ def _masked_piece(
     """Return a piece as it is to be released, its units, and how it differs from what it was."""
     original = piece.read(by=layout.by, masked=layout.masked)
     before = to_pandas(original, list(layout.masked), layout.placing)
-    table = _released(original, layout.schema, masked.restore(before, number))
+    changed = masked.changed(before, number)
+    table, orders = _released(original, layout.schema, masked.restore(changed, number))
     kept = [name for name in layout.by if name in table.column_names]
-    after = to_pandas(table, list(layout.masked), kept)
+    after = to_pandas(table, [], [*layout.masked, *kept])
     numbers = list(layout.numbers)
     old, new = to_float(before, numbers), to_float(after, numbers)
     compared = Compared(
@@ -161,14 +176,14 @@ def _masked_piece(
         },
         sum_differences(old, new, numbers),
         np.array(
-            [_fingerprints(before, columns, after, kept) for columns in layout.moved], np.uint64
+            [_fingerprints(changed, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),
         {
             name: Distinct.of(table.column(name))
             for name in table.column_names
             if name not in layout.masked and name not in layout.by
         },
-        orders_of(original, table),
+        orders,
     )
     return table, _unit_words(before, layout), compared
 
@@ -187,9 +202,12 @@ def _beside(rows: pa.Table, units: pa.Table) -> pa.Table:
     return rows
 
 
-def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, Any]) -> pa.Table:
-    """Replace masked columns, leave out dropped ones, prune categories."""
-    arrays = []
+def _released(
+    original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, Any]
+) -> tuple[pa.Table, dict[str, Order]]:
+    """Replace masked columns, leave out dropped ones, prune categories, and tell their orders."""
+    arrays: list[Any] = []
+    orders: dict[str, Order] = {}
     for field in schema:
         if field.name in masked:
             array = pa.array(masked[field.name], from_pandas=True).cast(field.type)
@@ -199,13 +217,14 @@ def _released(original: pa.Table, schema: pa.Schema, masked: Mapping[Hashable, A
                 if pc.any(pc.is_nan(array)).as_py():
                     array = pc.if_else(pc.is_nan(array), pa.scalar(None, field.type), array)
             arrays.append(array)
-        elif pa.types.is_dictionary(field.type):
-            arrays.append(pruned(original.column(field.name)))
         else:
             column = original.column(field.name)
             # Of another type are texts and categories by which there are directories.
             arrays.append(column if column.type.equals(field.type) else column.cast(field.type))
-    return pa.table(arrays, schema=schema)
+        if pa.types.is_dictionary(field.type):
+            orders |= orders_of(pa.table({field.name: arrays[-1]}), [field.name])
+            arrays[-1] = pruned(arrays[-1])
+    return pa.table(arrays, schema=schema), orders
 
 
 def _without_sign(floats: pa.Array) -> pa.Array:
@@ -246,7 +265,7 @@ def _write(
         os.fsync(file.fileno())
     found = _read_again(path, name, table, layout)
     others = sorted({each for columns in layout.counted for each in columns} - {*layout.masked})
-    after = to_pandas(found, list(layout.masked), others)
+    after = to_pandas(found, [], [*layout.masked, *others])
     written = Written(
         ReleasedFile(name, found.num_rows, os.path.getsize(path), file_digest(path)),
         tuple(
@@ -259,6 +278,8 @@ def _write(
             )
             for count, (columns, unit) in enumerate(layout.by_unit)
         ),
+        tuple(combination_counts(after, columns) for columns in layout.matched),
+        {name: rule.count_others(after[name]) for name, rule in layout.allowed.items()},
     )
     if folder.staging is None:
         os.replace(path, os.path.join(folder.directory, name))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ from sdc_dask.sampling import AUTO, Sampling
 EDITIONS = ("internal", "external")
 FEWEST = 3  # records that a bin has at least, whatever k is: one of two knows the other
 USUAL_K = 5  # where no spec promises k
+_CHECKS = (
+    "Original and masked records were paired row by row, and are the same rows.",
+    "Columns that no spec masks were compared cell by cell.",
+    "Classes of equal records were counted over all records, before and after.",
+    "Not checked: what kept columns reveal, links to other files, the order of rows, and files "
+    "that were written.",
+)
 
 
 def report(
@@ -32,6 +40,7 @@ def report(
     knows: Spec | Sequence[Spec] | Mapping[Any, Spec | Sequence[Spec]] | None = None,
     edition: str = "internal",
     columns: Sequence[Hashable] | None = None,
+    confidential: Hashable | Sequence[Hashable] | None = None,
     k: int | None = None,
     sample: int | str | None = AUTO,
     random_state: int | None = None,
@@ -57,6 +66,9 @@ def report(
     columns : list, optional
         Numeric columns to compare; by default those that the specs mask, without specs all that
         both frames have. Intruders know those of them that were masked.
+    confidential : name or list of names, optional
+        Other columns of any kind that must not be learned: what classes of records that are equal
+        in masked columns reveal of them, before and after. Not for an external edition.
     k : int, optional
         Smaller classes are counted as a risk, and nothing is shown of fewer records. By default
         the largest k that a spec promises, or 5.
@@ -108,30 +120,28 @@ def report(
                 f"an external report is about one release, received {len(frames)} maskings: pass "
                 "the one that is released."
             )
-        if sample != AUTO or random_state is not None:
+        if sample != AUTO or random_state is not None or confidential is not None:
             raise SdcValueError(
-                "sample and random_state have no meaning for an external report, which measures "
-                "no risk: leave them out."
+                "sample, random_state and confidential have no meaning for an external report, "
+                "which measures no risk: leave them out."
             )
     sampling = Sampling.of(sample, random_state)
-    k = _k_of(k, specs)
+    k = smallest_class(k, [spec for each in specs.values() for spec in each])
     names = _columns_of(original, frames, specs, columns)
+    secret = _confidential(original, frames, specs, names, confidential)
     made = template(edition)
-    target = _target(path)
+    target = page_path(path)
 
     least = max(k, FEWEST)
-    base = Original(original, names, k, least, sampling)
-    if base.moments.n < least:
-        raise SdcValueError(
-            f"the frames have {base.moments.n} records, fewer than the {least} that anything is "
-            "shown of: there is nothing to report."
-        )
+    base = Original(original, names, k, least, sampling, secret)
+    check_records(base.moments.n, least)
     measured = [
         measure(base, frame, specs[name], _label(name), risk=internal)
         for name, frame in frames.items()
     ]
-    text = render(made, measured, rows=base.moments.n, k=k, least=least)
-    _write(target, text, private=internal)
+    text = render(made, measured, rows=base.moments.n, k=k, least=least, checks=_CHECKS)
+    with written_beside({target: text}, private=internal) as publish:
+        publish()
     return target
 
 
@@ -156,11 +166,42 @@ def _maskings(masked: Any, knows: Any) -> tuple[dict[Any, Frame], dict[Any, list
     return {_Only: masked}, {_Only: [] if knows is None else spec_list(knows)}
 
 
-def _k_of(k: Any, specs: Mapping[Any, Sequence[Spec]]) -> int:
+def smallest_class(k: Any, specs: Sequence[Spec]) -> int:
+    """Return k, by default the largest that a spec promises."""
     if k is not None:
         return arguments.whole_number(k, "k", 2)
-    promised = [spec.promise for each in specs.values() for spec in each if spec.promise]
-    return max(promised, default=USUAL_K)
+    return max((spec.promise for spec in specs if spec.promise), default=USUAL_K)
+
+
+def check_records(rows: int, least: int) -> None:
+    """Raise ValueError if there are fewer records than anything is shown of."""
+    if rows < least:
+        raise SdcValueError(
+            f"the frames have {rows} records, fewer than the {least} that anything is shown of: "
+            "there is nothing to report."
+        )
+
+
+def _confidential(
+    original: Frame,
+    frames: Mapping[Any, Frame],
+    specs: Mapping[Any, Sequence[Spec]],
+    compared: tuple[Hashable, ...],
+    confidential: Any,
+) -> tuple[Hashable, ...]:
+    """Return columns that must not be learned, before any data is read."""
+    names = arguments.name_list(confidential, "confidential")
+    arguments.existing(meta_of(original), names, "confidential")
+    known = {*compared, *(name for each in specs.values() for spec in each for name in spec.masked)}
+    both = [name for name in names if name in known]
+    if both:
+        raise SdcValueError(
+            f"confidential names columns that intruders are taken to know: "
+            f"{arguments.listed(both)}. Name others, or leave these out of columns."
+        )
+    for frame in frames.values():
+        arguments.existing(meta_of(frame), names, "confidential", "the masked frame")
+    return names
 
 
 def _columns_of(
@@ -198,27 +239,42 @@ def _columns_of(
     return found
 
 
-def _target(path: Any) -> Path:
-    """Return where to write, if something can be written there."""
+def page_path(path: Any, name: str = "path") -> Path:
+    """Return where to write a page, if something can be written there."""
     if not isinstance(path, (str, os.PathLike)):
-        raise SdcTypeError(f"path must be a path of a file, received {type(path).__name__}.")
+        raise SdcTypeError(f"{name} must be a path of a file, received {type(path).__name__}.")
     target = Path(path)
     if target.is_dir():
-        raise SdcValueError(f"path is a directory: {target}. Name a file in it.")
+        raise SdcValueError(f"{name} is a directory: {target}. Name a file in it.")
     if not target.parent.is_dir():
         raise SdcFileNotFoundError(f"there is no directory for the report: {target.parent}.")
     return target
 
 
-def _write(target: Path, text: str, *, private: bool) -> None:
-    """Write a page, whole or not at all."""
-    mode = 0o600 if private else 0o644
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+@contextlib.contextmanager
+def written_beside(
+    pages: Mapping[Path, str], *, private: bool | Mapping[Path, bool]
+) -> Iterator[Callable[[], None]]:
+    """Write pages to hidden files beside their targets, and give what lets them appear.
+
+    They are removed if that is not called: a page is there as a whole or not at all. A private one
+    can be read by its owner alone.
+    """
+    beside = {page: page.with_name(f".{page.name}.{os.getpid()}") for page in pages}
+
+    def publish() -> None:
+        for page, hidden in beside.items():
+            hidden.replace(page)
+
     try:
-        with open(
-            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8"
-        ) as opened:
-            opened.write(text)
-        beside.replace(target)
+        for page, text in pages.items():
+            own = private if isinstance(private, bool) else private[page]
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with open(
+                os.open(beside[page], flags, 0o600 if own else 0o644), "w", encoding="utf-8"
+            ) as opened:
+                opened.write(text)
+        yield publish
     finally:
-        beside.unlink(missing_ok=True)
+        for hidden in beside.values():
+            hidden.unlink(missing_ok=True)

@@ -14,13 +14,14 @@ from sdc_dask.engine.columns import is_numeric, to_float
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
 from sdc_dask.engine.moments import CoMoments, co_moments
 from sdc_dask.engine.pairs import pair_frames, pair_parts
-from sdc_dask.errors import SdcError
+from sdc_dask.errors import SdcError, SdcValueError
 from sdc_dask.kernels.differences import Grid
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.report.shapes import Shape, counts_on, dominated, grids_of, shape_of
 from sdc_dask.risk.anonymity import sizes_in
 from sdc_dask.risk.attacks.fitting import fitting_attacks
+from sdc_dask.risk.diversity import Diversity, diversity
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
 from sdc_dask.risk.linkage import Linkage, mean_of
@@ -81,6 +82,7 @@ class Risk:
     classes: tuple[tuple[Names, Classes, Classes], ...]  # by set of columns, before and after
     attacks: tuple[Attack, ...]  # the strongest after masking first
     interval: tuple[float, float] | None
+    attributes: tuple[tuple[Diversity, Diversity], ...]  # by confidential column, before and after
     notes: tuple[str, ...]  # what could not be measured, and why
 
     @property
@@ -136,13 +138,20 @@ class Original:
     """The original frame, and what is measured of it once for all maskings."""
 
     def __init__(
-        self, frame: Frame, columns: Names, k: int, least: int, sampling: Sampling
+        self,
+        frame: Frame,
+        columns: Names,
+        k: int,
+        least: int,
+        sampling: Sampling,
+        confidential: Names = (),
     ) -> None:
         self.frame = frame
         self.columns = columns
         self.k = k
         self.least = least
         self.sampling = sampling
+        self.confidential = confidential
         self.moments: CoMoments = co_moments(frame, columns)
         self.grids: dict[Hashable, Grid] = grids_of(frame, self.moments)
         self.counts = counts_on(frame, self.grids)
@@ -167,6 +176,17 @@ class Original:
             }
         return self._kept[key]
 
+    def complete(self, columns: Names) -> Names:
+        """Return the columns without missing cells."""
+        return tuple(name for name in columns if self.moments.sums[name].n == self.moments.n)
+
+    def attributes(self, columns: Names) -> tuple[Diversity, ...]:
+        """Measure what classes of the original reveal of confidential columns."""
+        key = "attributes", columns
+        if key not in self._kept:
+            self._kept[key] = diversity(self.frame, columns, self.confidential)
+        return self._kept[key]
+
     def interval(self, columns: Names) -> float:
         """Measure the interval disclosure of the original as it is."""
         key = "interval", columns
@@ -176,10 +196,20 @@ class Original:
 
 
 def measure(
-    original: Original, masked: Frame, specs: Sequence[Spec], name: str | None, *, risk: bool
+    original: Original,
+    masked: Frame,
+    specs: Sequence[Spec],
+    name: str | None,
+    *,
+    risk: bool,
+    roles: tuple[Role, ...] | None = None,
 ) -> Measured:
-    """Measure one masking; without risk if that is not to be shown."""
-    roles = roles_of(original.frame, masked, specs)
+    """Measure one masking; without risk if that is not to be shown.
+
+    Roles of columns are found out by comparing them, unless they are known.
+    """
+    if roles is None:
+        roles = roles_of(original.frame, masked, specs)
     loss = _loss(original, masked, specs, gaps=risk)
     found = _risk(original, masked, specs) if risk else None
     return Measured(name, tuple(specs), roles, found, loss)
@@ -265,11 +295,20 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
     notes = []
     attacks: list[Attack] = []
     interval = None
+    complete = original.complete(known)
+    lacking = [column for column in known if column not in complete]
+    if lacking:
+        notes.append(
+            f"Links were measured without {_names(lacking)}: cells are missing there, which "
+            "intruders are not modelled with."
+        )
     try:
-        encounter = Encounter.of(original.frame, masked, known, original.sampling)
-        before = original.linkage(known)
-        for each in [*blind_attacks([known]), *fitting_attacks(specs, [known])]:
-            after = mean_of(each.link(encounter, [known]))
+        if not complete:
+            raise SdcValueError("all columns that intruders know have missing cells.")
+        encounter = Encounter.of(original.frame, masked, complete, original.sampling)
+        before = original.linkage(complete)
+        for each in [*blind_attacks([complete]), *fitting_attacks(specs, [complete])]:
+            after = mean_of(each.link(encounter, [complete]))
             blind = each.assumes == "nothing else"
             earlier = before[each.attack] if blind else None
             attacks.append(Attack(each.attack, each.assumes, earlier, after))
@@ -281,7 +320,11 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
         interval = original.interval(known), after_masking
     except SdcError as error:
         notes.append(f"Interval disclosure could not be measured: {error}")
-    return Risk(known, classes, tuple(attacks), interval, tuple(notes))
+    attributes: tuple[tuple[Diversity, Diversity], ...] = ()
+    if original.confidential:
+        after_all = diversity(masked, together, original.confidential)
+        attributes = tuple(zip(original.attributes(together), after_all, strict=True))
+    return Risk(known, classes, tuple(attacks), interval, attributes, tuple(notes))
 
 
 # Loss
@@ -326,3 +369,7 @@ def _gaps(
             except SdcError as error:
                 notes.append(f"The gap to the least SSE could not be measured: {error}")
     return found, notes
+
+
+def _names(columns: Sequence[Hashable]) -> str:
+    return ", ".join(map(str, columns))

@@ -10,7 +10,7 @@ from typing import Any
 from sdc_dask.errors import SdcImportError
 from sdc_dask.report.measured import Correlation, Measured
 from sdc_dask.report.numbers import number, percent, signed, whole
-from sdc_dask.report.pictures import histogram
+from sdc_dask.report.pictures import correlation_moves, histogram, quantile_moves
 
 MOST_PAIRS = 45  # correlations in a table: those of ten columns
 _PACKAGES = ("sdc-dask", "dask", "numba", "numpy", "pandas", "pyarrow", "scipy")
@@ -40,8 +40,14 @@ def template(edition: str) -> Any:
         "most_changed": most_changed,
     }
     environment.filters.update(filters)
-    environment.globals["svg"] = lambda bins, column, identity: _safe(
+    environment.globals["histogram"] = lambda bins, column, identity: _safe(
         histogram(bins, str(column), identity)
+    )
+    environment.globals["quantile_moves"] = lambda quantiles, column, identity: _safe(
+        quantile_moves(quantiles, str(column), identity)
+    )
+    environment.globals["correlation_moves"] = lambda correlations, identity: _safe(
+        correlation_moves(correlations, identity)
     )
     return environment.get_template(f"{edition}.html")
 
@@ -53,9 +59,19 @@ def _safe(text: str) -> Any:
     return markupsafe.Markup(text)
 
 
-def render(made: Any, maskings: Sequence[Measured], *, rows: int, k: int, least: int) -> str:
+def render(
+    made: Any,
+    maskings: Sequence[Measured],
+    *,
+    rows: int,
+    k: int,
+    least: int,
+    checks: Sequence[str],
+) -> str:
     """Return the page as text."""
-    return made.render(maskings=maskings, rows=rows, k=k, least=least, versions=versions())
+    return made.render(
+        maskings=maskings, rows=rows, k=k, least=least, checks=checks, versions=versions()
+    )
 
 
 def most_changed(correlations: Sequence[Correlation]) -> list[Correlation]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from sdc_dask.report.measured import Correlation
 from sdc_dask.report.numbers import number
-from sdc_dask.report.shapes import Histogram
+from sdc_dask.report.shapes import Histogram, Quantile
 
 _WIDTH, _HEIGHT = 320, 110
 _LEFT, _TOP, _BASE = 4, 6, 88
+_ROW, _RADIUS = 18, 4  # of pictures with a row for each figure
+_LETTER = 6.8  # about as wide as a letter of a label is
 
 
 def histogram(bins: Histogram, column: str, identity: str) -> str:
@@ -70,4 +74,76 @@ def histogram(bins: Histogram, column: str, identity: str) -> str:
         f'<title id="{identity}">{title}</title>'
         f'<g class="before">{"".join(bars)}</g><path class="after" d="{"".join(line)}"/>'
         f"{marks}</svg>"
+    )
+
+
+def quantile_moves(quantiles: Sequence[Quantile], column: str, identity: str) -> str:
+    """Draw how far quantiles have moved: a ring before masking, a dot after it.
+
+    Quantiles that may not be shown are left out; without any there is no picture.
+
+    Examples
+    --------
+    >>> svg = quantile_moves([Quantile(5, 1.0, 2.0), Quantile(50, 3.0, None)], "a", "q1")
+    >>> svg.count("<circle "), "Quantiles of a" in svg
+    (2, True)
+    """
+    rows = [
+        (f"{each.percent} %", each.before, each.after)
+        for each in quantiles
+        if each.before is not None and each.after is not None
+    ]
+    return _moves(rows, f"Quantiles of {column} before (rings) and after masking (dots)", identity)
+
+
+def correlation_moves(correlations: Sequence[Correlation], identity: str) -> str:
+    """Draw how far correlations have moved, between -1 and 1.
+
+    Examples
+    --------
+    >>> svg = correlation_moves([Correlation(("a", "b"), 0.5, 0.25)], "c1")
+    >>> svg.count("<circle "), ">a, b</text>" in svg
+    (2, True)
+    """
+    rows = [(", ".join(map(str, e.columns)), e.before, e.after) for e in correlations]
+    title = "Correlations before (rings) and after masking (dots)"
+    return _moves(rows, title, identity, (-1.0, 1.0))
+
+
+def _moves(
+    rows: Sequence[tuple[str, float, float]],
+    title: str,
+    identity: str,
+    ends: tuple[float, float] | None = None,
+) -> str:
+    """Draw a row for each figure, with a line from what it was to what it is."""
+    if not rows:
+        return ""
+    values = [value for _, *both in rows for value in both]
+    low, high = ends or (min(values), max(values))
+    names = [name if len(name) <= 24 else f"{name[:23]}…" for name, _, _ in rows]
+    left = 12 + _LETTER * max(map(len, names))
+    scale = (_WIDTH - left - 2 * _RADIUS - _LEFT) / ((high - low) or 1.0)
+    base = _TOP + _ROW * len(rows)
+    marks = [f'<path class="axis" d="M{left:.1f} {base}H{_WIDTH - _LEFT}"/>']
+    if low < 0 < high:
+        zero = left + _RADIUS + (0 - low) * scale
+        marks.append(f'<path class="zero" d="M{zero:.1f} {_TOP}V{base}"/>')
+    for place, (name, (_, before, after)) in enumerate(zip(names, rows, strict=True)):
+        y = _TOP + _ROW * place + _ROW / 2
+        x0, x1 = (left + _RADIUS + (value - low) * scale for value in (before, after))
+        marks.append(
+            f'<text x="{left - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+            f'<path class="axis" d="M{x0:.1f} {y:.1f}H{x1:.1f}"/>'
+            f'<circle class="ring" cx="{x0:.1f}" cy="{y:.1f}" r="{_RADIUS}"/>'
+            f'<circle class="dot" cx="{x1:.1f}" cy="{y:.1f}" r="{_RADIUS - 1.5}"/>'
+        )
+    labels = ((left, low, "start"), (_WIDTH - _LEFT, high, "end"))
+    for x, value, anchor in labels[: 1 if low == high else 2]:
+        marks.append(
+            f'<text x="{x:.1f}" y="{base + 16}" text-anchor="{anchor}">{number(value, 3)}</text>'
+        )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {base + 22}" role="img" aria-labelledby="{identity}">'
+        f'<title id="{identity}">{escape(title)}</title>{"".join(marks)}</svg>'
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.engine.moments import CoMoments
+from sdc_dask.engine.moments import CoMoments, co_moments
 from sdc_dask.kernels.differences import CELLS, Grid
 
 PERCENTS = (5, 10, 25, 50, 75, 90, 95)
@@ -155,6 +155,13 @@ def shape_of(grid: Grid, before: Counts, after: Counts, least: int) -> Shape:
     if len(shown) < 2 or not shown[0] < shown[-1]:
         return Shape(quantiles, None)
     return Shape(quantiles, _histogram(middles, before, after, shown[0], shown[-1], least))
+
+
+def histogram_of(original: Frame, masked: Frame, column: Hashable, least: int) -> Histogram | None:
+    """Return a histogram of a column before and after masking, or None if there can be none."""
+    grids = grids_of(original, co_moments(original, [column]))
+    before, after = (counts_on(frame, grids)[column] for frame in (original, masked))
+    return shape_of(grids[column], before, after, least).histogram
 
 
 def _cell_of(counts: Counts, percent: int) -> int:

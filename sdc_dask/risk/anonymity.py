@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from sdc_dask.engine.classes import ClassSizes, merged_class_sizes, partition_classes
-from sdc_dask.engine.frames import Calls, Frame, map_partitions
+from sdc_dask.engine.classes import (
+    ClassSizes,
+    class_keys,
+    merged_class_sizes,
+    partition_classes,
+)
+from sdc_dask.engine.frames import (
+    Calls,
+    Frame,
+    from_partitions,
+    map_partitions,
+    meta_of,
+    partitions,
+)
 from sdc_dask.engine.unit_classes import Pairs, merged_unit_sizes, partition_pairs
 from sdc_dask.errors import SdcValueError
-from sdc_dask.kernels.classes import ClassCounts
+from sdc_dask.kernels.classes import ClassCounts, merge_classes
 from sdc_dask.results import Result
 
 # The classes of so many partitions are merged in one place.
 PARTITIONS_A_BUCKET = 32
+_NAME = "class_size"
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +44,7 @@ class Anonymity(Result):
     k_mean: float = field(metadata={"note": "k', records over distinct records"})
     k: int | None = field(metadata={"note": "the k that was asked for"})
     below_k: int | None = field(metadata={"note": "classes with fewer records: 0 is safe"})
+    rows_below: int | None = field(metadata={"note": "records in them: 0 is safe"})
 
 
 def anonymity(
@@ -70,8 +87,58 @@ def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:
     if rows == 0:
         raise SdcValueError("the frame has no records: there are no classes to count.")
     classes = int(sizes.classes.sum())
-    below = None if k is None else int(sizes.classes[sizes.sizes < k].sum())
-    return Anonymity(rows, classes, int(sizes.sizes.min()), rows / classes, k, below)
+    small = sizes.sizes < (k or 0)
+    below = int(sizes.classes[small].sum())
+    records = int((sizes.sizes * sizes.classes)[small].sum())
+    counted = (None, None) if k is None else (below, records)
+    return Anonymity(rows, classes, int(sizes.sizes.min()), rows / classes, k, *counted)
+
+
+def class_size(frame: Frame, columns: Sequence[Hashable]) -> Any:
+    """Return for each record how many are equal to it, as a series: lazily for a Dask frame.
+
+    Classes are merged a range of keys at a time, and looked up so, too.
+    """
+    columns = list(columns)
+    call = Calls.of(frame)
+    needed = frame[columns]
+    partials = map_partitions([needed], _chunk, columns)
+    buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
+    merged = [
+        call.merge(
+            [call(ClassCounts.bucket, each, number, buckets) for each in partials], merge_classes
+        )
+        for number in range(buckets)
+    ]
+    found = [
+        call(_together, part, [call(_sizes_in, part, columns, each) for each in merged])
+        for part in partitions(needed)
+    ]
+    meta = pd.DataFrame({_NAME: pd.Series([], dtype="int64")}, index=meta_of(frame).index)
+    return from_partitions(found, meta, frame)[_NAME]
+
+
+def _sizes_in(
+    part: pd.DataFrame, columns: list[Hashable], counts: ClassCounts
+) -> NDArray[np.int64]:
+    """Return the sizes of the classes of a partition's records, 0 for those of other ranges."""
+    first, second = class_keys(part, columns)
+    sizes = np.zeros(len(first), np.int64)
+    place = np.searchsorted(counts.first, first)
+    left = np.flatnonzero(place < len(counts.first))
+    while len(left):  # keys that agree in the first word are next to each other
+        at = place[left]
+        left, at = (each[counts.first[at] == first[left]] for each in (left, at))
+        right = counts.second[at] == second[left]
+        sizes[left[right]] = counts.counts[at[right]]
+        left = left[~right]
+        place[left] += 1
+        left = left[place[left] < len(counts.first)]
+    return sizes
+
+
+def _together(part: pd.DataFrame, sizes: list[NDArray[np.int64]]) -> pd.DataFrame:
+    return pd.DataFrame({_NAME: np.sum(sizes, axis=0, dtype=np.int64)}, index=part.index)
 
 
 def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> ClassCounts:

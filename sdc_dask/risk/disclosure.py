@@ -18,12 +18,16 @@ from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
 from sdc_dask.risk.attacks.fitting import check_fitting, fitting_attacks
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.attacks.probabilistic import ProbabilisticOptions, link_by_probability
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
 from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
 from sdc_dask.sampling import Sampling
+
+GOWER = "gower"  # the attack on columns of every kind, which have no encounter of numbers
+NAMES = *ATTACKS, GOWER
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,8 +123,17 @@ def linkage(
 ) -> Linkage:
     """Link records by one kind of attack, and average over the sets of columns that are known."""
     if isinstance(attack, (list, tuple)):
-        raise SdcTypeError(f"attack must be one of {', '.join(map(repr, ATTACKS))}: pass columns=.")
-    make, link = ATTACKS[arguments.one_of(attack, "attack", ATTACKS)]
+        raise SdcTypeError(f"attack must be one of {', '.join(map(repr, NAMES))}: pass columns=.")
+    if arguments.one_of(attack, "attack", NAMES) == GOWER:
+        given = {"known": known, "groups": groups, **options}
+        unused = [name for name, value in given.items() if value is not None]
+        if unused:
+            raise SdcTypeError(
+                f"attack={GOWER!r} takes no {', '.join(unused)}: name the columns that the "
+                "intruder knows in columns."
+            )
+        return link_by_gower(original, masked, columns, Sampling.of(sample, random_state))
+    make, link = ATTACKS[attack]
     valid = [each.name for each in fields(make)]
     unknown = [name for name in options if name not in valid]
     if unknown:
@@ -158,6 +171,12 @@ def risk_of(encounter: Encounter, intruder: Intruder) -> DisclosureRisk:
     strongest = max(rates, key=lambda name: rates[name])
     most = max((link.rate for link in specific.values()), default=None)
     remarks = dict.fromkeys([encounter.note, *dld.remarks, *pld.remarks])
+    remarks |= dict.fromkeys(
+        f"{name}: {remark}"
+        for name, link in specific.items()
+        for remark in link.remarks
+        if remark not in remarks
+    )
     remarks.pop(f"mean of {len(intruder.sets)} attacks", None)
     return DisclosureRisk(
         0.25 * dld.rate + 0.25 * pld.rate + 0.5 * near,

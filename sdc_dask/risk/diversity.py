@@ -21,16 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.classes import ClassSizes, cell_bits, merge_sizes
-from sdc_dask.engine.columns import is_numeric
+from sdc_dask.engine.classes import ClassSizes, cell_words, merge_sizes
+from sdc_dask.engine.columns import is_numeric, is_time, missing_cells
 from sdc_dask.engine.frames import Calls, Frame, Task, map_partitions
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.errors import SdcTypeError, SdcValueError
-from sdc_dask.kernels.classes import ClassCounts, merge_classes, record_keys
+from sdc_dask.kernels.classes import ClassCounts, key_range, merge_classes, record_keys
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity, of_sizes
 
@@ -184,8 +183,12 @@ def attribute_disclosure(
     0  illness      2        1      1            1  0.4
     """
     meta = arguments.unique_columns(frame)
-    known = _existing(meta, columns, "columns", "the columns that an intruder may know")
-    secret = _existing(meta, confidential, "confidential", "the columns that must not be learned")
+    known = arguments.named_columns(
+        meta, columns, "columns", "the columns that an intruder may know"
+    )
+    secret = arguments.named_columns(
+        meta, confidential, "confidential", "the columns that must not be learned"
+    )
     both = [name for name in secret if name in known]
     if both:
         raise SdcValueError(
@@ -215,14 +218,6 @@ def attribute_disclosure(
     return AttributeDisclosure(**asdict(classes), diversity=tuple(measured))
 
 
-def _existing(meta: pd.DataFrame, value: Any, name: str, what: str) -> tuple[Hashable, ...]:
-    names = arguments.name_list(value, name)
-    if not names:
-        raise SdcValueError(f"{name} is empty: name {what}.")
-    arguments.existing(meta, names, name)
-    return names
-
-
 # One pass over the data: pairs of class and value
 
 
@@ -245,13 +240,9 @@ class _Confidential(NamedTuple):
         """
         column = _dense(column)
         if self.kind == "equal":
-            bits = _words(column)[0][:, None]
-            return np.zeros(len(column), np.bool_), record_keys(bits, bits)[0]
-        if pd.api.types.is_float_dtype(column.dtype):
-            # A NaN that a nullable column does not count as missing is missing.
-            missing = np.isnan(column.to_numpy(np.float64, na_value=np.nan))
-        else:
-            missing = column.isna().to_numpy(np.bool_)
+            bits = cell_words(column)[0]
+            return np.zeros(len(column), np.bool_), record_keys([(bits, bits)])[0]
+        missing = missing_cells(column)
         present = column[~missing]
         if len(present) and _kind(column.dtype) != self.kind:
             raise SdcTypeError(
@@ -271,10 +262,7 @@ def _kind(dtype: Any) -> str:
     """Return the distance of values: "equal", or that of numbers or dates, which have ranks."""
     if is_numeric(dtype):
         return "integer" if pd.api.types.is_integer_dtype(dtype) else "float"
-    if isinstance(dtype, pd.ArrowDtype):
-        return "time" if pa.types.is_temporal(dtype.pyarrow_dtype) else "equal"
-    is_time = isinstance(dtype, np.dtype) and dtype.kind in "mM"
-    return "time" if is_time or isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)) else "equal"
+    return "time" if is_time(dtype) else "equal"
 
 
 def _in_order(keys: NDArray) -> NDArray[np.uint64]:
@@ -283,17 +271,6 @@ def _in_order(keys: NDArray) -> NDArray[np.uint64]:
     if keys.dtype.kind == "f":
         return np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return bits ^ _SIGN
-
-
-def _words(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    try:
-        return cell_bits(column)
-    except TypeError:
-        # The original text may show a value.
-        raise SdcTypeError(
-            f"column {column.name!r} holds values that cannot be compared, such as lists: name "
-            "columns of texts, numbers, dates or categories."
-        ) from None
 
 
 class _Pairs(NamedTuple):
@@ -312,12 +289,7 @@ class _Pairs(NamedTuple):
 
     def bucket(self, number: int, buckets: int) -> _Pairs:
         """Return the pairs of one of several ranges of classes."""
-        edges = [i * 2**64 // buckets for i in (number, number + 1)]
-        begin, end = (
-            len(self.first) if edge == 2**64 else int(np.searchsorted(self.first, np.uint64(edge)))
-            for edge in edges
-        )
-        return self.at(slice(begin, end))
+        return self.at(key_range(self.first, number, buckets))
 
     def classes(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return where each class begins, its number of records, and the class of each pair."""
@@ -356,8 +328,7 @@ def _pairs_of(
     part: pd.DataFrame, _number: int, columns: list[Hashable], secret: list[_Confidential]
 ) -> list[_Pairs]:
     """Count the pairs of one partition, for each confidential column."""
-    words = [_words(part[column]) for column in columns]
-    first, second = record_keys(*(np.stack(each, axis=1) for each in zip(*words, strict=True)))
+    first, second = record_keys([cell_words(part[column]) for column in columns])
     counts = np.ones(len(part), np.int64)
     return [_add_up(_Pairs(first, second, *each.ids(part[each.name]), counts)) for each in secret]
 
@@ -385,7 +356,7 @@ class _Values(NamedTuple):
 def _values_of(pairs: _Pairs, most: int) -> _Values:
     present = ~pairs.missing
     value = pairs.value[present]
-    hashes = record_keys(value[:, None], value[:, None])[0]
+    hashes = record_keys([(value, value)])[0]
     table = ClassCounts(hashes, value, pairs.counts[present])
     missing = int(pairs.counts[pairs.missing].sum())
     return _merge_values([_Values(table, missing, int(pairs.counts.sum()))], most)

@@ -6,8 +6,6 @@ from collections.abc import Hashable, Sequence
 from itertools import accumulate
 from typing import Any
 
-import pandas as pd
-
 from sdc_dask import arguments
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
@@ -59,7 +57,7 @@ def known_columns(
     [('a', 'c')]
     """
     names = _names(columns, "columns")
-    if groups is not None and known != "groups":
+    if groups is not None and not (isinstance(known, str) and known == "groups"):
         raise SdcValueError(
             "groups has a meaning with known='groups' alone: leave it out, or pass that."
         )
@@ -130,9 +128,10 @@ def _first_groups(names: Names, groups: Sequence[Sequence[Hashable]] | None) -> 
 
 
 def _names(value: Any, what: str) -> Names:
-    if isinstance(value, str) or not isinstance(value, (list, tuple, pd.Index)):
+    given = arguments.as_list(value)
+    if given is None:
         raise SdcTypeError(f"{what} must be a list of columns, received {type(value).__name__}.")
-    names = tuple(value)
+    names = tuple(given)
     arguments.check_names(names, what)
     if not names:
         raise SdcValueError(f"{what} is empty: name the columns that an intruder knows.")

@@ -35,6 +35,11 @@ class Linkage(Result):
         """What the note says, one by one."""
         return self.note.split("; ") if self.note else []
 
+    @property
+    def limits(self) -> list[str]:
+        """What limits the figures: all remarks except how many records were tried."""
+        return [each for each in self.remarks if not each.endswith(" tried")]
+
 
 def count_links(ties: NDArray[np.int64]) -> Counter[int]:
     """Count records by the number of masked ones that they are linked to; by 0 the wrong links.

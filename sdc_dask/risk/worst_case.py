@@ -48,6 +48,7 @@ class Attacks(Result):
                 "high": link.high,
                 "certain": link.certain if isinstance(link, CandidateLinkage) else None,
                 "candidates": getattr(link, "candidates", None),
+                "note": link.note,
             }
             for attack, assumes, link in zip(self.attacks, self.assumes, self.links, strict=True)
         ]
@@ -58,13 +59,20 @@ class Attacks(Result):
             f"Attacks on {self.rows:,} records by intruders who know original values of "
             f"{self.known}"
         ]
-        table = self.to_frame().to_string(
-            index=False, float_format="{:.2f}".format, na_rep="-", justify="left"
+        table = (
+            self.to_frame()
+            .drop(columns="note")
+            .to_string(index=False, float_format="{:.2f}".format, na_rep="-", justify="left")
         )
         lines += [f"  {line}" for line in table.splitlines()]
         lines += [
             "  linked: percent of records linked rightly; low, high: 95% confidence interval;",
             "  certain: records with a single candidate, where the intruder knows that he is right",
+        ]
+        lines += [
+            f"  {attack}: {'; '.join(link.limits)}"
+            for attack, link in zip(self.attacks, self.links, strict=True)
+            if link.limits
         ]
         return "\n".join(lines)
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.engine.moments import CoMoments, co_moments_of
+from sdc_dask.engine.moments import CoMoments, PairSums, co_moments_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
 from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
 from sdc_dask.kernels.differences import (
@@ -49,6 +49,13 @@ _MORE = 64  # bits that roots have more than the integers that they are divided 
 # A column of a regression follows from others if they leave this share of its variance, or less.
 _COLLINEAR = Fraction(1, 10**14)
 _INTERCEPT = "(intercept)"
+_LITTLE = 0.1  # deviations, or correlation, below which a division says little
+_COUNTS = 0.01  # a part of IL below this does no harm, whatever it is made of
+_NOISY = {
+    "il1": "il1 is mostly of values near 0",
+    "il2": "il2 is mostly of means near 0",
+    "il3": "il3 is mostly of columns that are hardly correlated",
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,9 @@ class InformationLoss(Result):
     il1_scaled: float | None = field(
         metadata={"note": "mean difference in deviations times root 2: lower is better"}
     )
+    il_scaled: float = field(
+        metadata={"note": "il by deviations, each term 1 at most: 0 to 100, lower is better"}
+    )
     quantiles: float | None = field(
         metadata={"note": "largest shift of a quantile, in deviations: lower is better"}
     )
@@ -106,6 +116,7 @@ class InformationLoss(Result):
     constant: int = field(
         metadata={"note": "left out of il1_scaled: constant columns that changed"}
     )
+    note: str = field(metadata={"note": ""})  # which parts of il are mostly noise
     columns: dict[Hashable, ColumnLoss]
     coefficients: dict[str, dict[Hashable, float]]
 
@@ -186,6 +197,14 @@ def information_loss(
     - IL is 100 times the mean of those five that are defined.
     - ``il1_scaled`` is the mean of abs(x - x') / (sqrt(2) s), with the deviation s of the column in
       the original. A constant column that changed is left out and counted in ``constant``.
+    - ``il_scaled`` is IL without divisions by what may be about 0: of ``il1_scaled``, and of the
+      differences of means over s, of covariances over the s of both columns, of variances over
+      variances, and of correlations. Every term counts 1 at most, and constant columns that
+      changed are left out. So it lies between 0 and 100, and does not jump from masking to masking.
+    - ``note`` names those of IL1, IL2 and IL3 of which more than half comes from divisions by
+      little: by values in columns where il1 is ten times the difference in deviations or more, by
+      means below a tenth of s, by covariances of columns with a correlation below 0.1. What they
+      say is mostly noise, and IL with them.
 
     Relative differences that exceed float64 are infinite, and so is their mean.
 
@@ -233,6 +252,26 @@ def information_loss(
         for j, column in enumerate(columns)
     }
     shifts = [loss.quantile_shift for loss in by_column.values()]
+    il1_scaled = _mean_of_cells(scaled, {c: sums[c].n for c in columns})
+    parts = [
+        il1_scaled,
+        _mean_at_most_one([loss.mean_shift for loss in by_column.values()]),
+        _mean_at_most_one([*variances, *(_in_both(old.pairs[p], new.pairs[p]) for p in old.pairs)]),
+        _mean_at_most_one(variances),
+        il5,
+    ]
+    values = {c: (sums[c].mean_relative, sums[c].n - sums[c].zeros) for c in columns}
+    noisy = {
+        "il1": _near_zero_values(values, scaled),
+        "il2": _share(
+            means, [abs(old.sums[c].mean) < _LITTLE * old.sums[c].deviation for c in columns]
+        ),
+        "il3": _share(
+            variances + covariances,
+            [False] * len(variances)
+            + [abs(pair.correlation) < _LITTLE for pair in old.pairs.values()],
+        ),
+    }
     return InformationLoss(
         il=100 * (_mean([*losses, il5]) or 0.0),
         il1=losses[0],
@@ -240,7 +279,8 @@ def information_loss(
         il3=losses[2],
         il4=losses[3],
         il5=il5,
-        il1_scaled=_mean_of_cells(scaled, {c: sums[c].n for c in columns}),
+        il1_scaled=il1_scaled,
+        il_scaled=100 * (_mean_at_most_one(parts) or 0.0),
         quantiles=max((each for each in shifts if each is not None), default=None),
         hellinger=sum(loss.hellinger for loss in by_column.values()) / len(columns),
         unchanged=total.unchanged / total.n,
@@ -249,6 +289,11 @@ def information_loss(
         zeros=total.zeros,
         undefined=(means + variances + covariances).count(None),
         constant=list(scaled.values()).count(None),
+        note="; ".join(
+            _NOISY[part]
+            for part, is_noisy in noisy.items()
+            if is_noisy and (losses[int(part[2]) - 1] or 0.0) >= _COUNTS
+        ),
         columns=by_column,
         coefficients=coefficients,
     )
@@ -380,6 +425,35 @@ def _mean(terms: Sequence[float | None]) -> float | None:
     """Return the mean of the terms that are defined, None if none is."""
     defined = [term for term in terms if term is not None]
     return sum(defined) / len(defined) if defined else None
+
+
+def _mean_at_most_one(terms: Sequence[float | None]) -> float | None:
+    """Return the mean size of the terms that are defined, each of which counts 1 at most."""
+    return _mean([None if term is None else min(abs(term), 1.0) for term in terms])
+
+
+def _in_both(old: PairSums, new: PairSums) -> float | None:
+    """Return the difference of two covariances in units of both deviations of the original."""
+    unit = math.isqrt(old.first.spread * old.second.spread << 2 * _MORE)
+    return _in_units(abs(old.spread - new.spread) << _MORE, unit)
+
+
+def _share(terms: Sequence[float | None], little: Sequence[bool]) -> bool:
+    """Whether more than half of the sum of the terms comes from those with a small divisor."""
+    of_little = [term for term, small in zip(terms, little, strict=True) if small]
+    return sum(filter(None, of_little)) > sum(filter(None, terms)) / 2
+
+
+def _near_zero_values(
+    relative: dict[Hashable, tuple[float | None, int]], scaled: dict[Hashable, float | None]
+) -> bool:
+    """Whether more than half of IL1 comes from columns of values that are mostly near 0."""
+    terms = [None if mean is None else mean * n for mean, n in relative.values()]
+    little = [
+        mean is not None and mean * _LITTLE > (scaled[column] or 0.0)
+        for column, (mean, _) in relative.items()
+    ]
+    return _share(terms, little)
 
 
 def _mean_of_cells(

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.blocks import parts_of, plan_blocks
+from sdc_dask.engine.blocks import TREES, Blocks, parts_of, plan_blocks
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Calls, map_partitions
 from sdc_dask.engine.masks import routed_frame
@@ -50,7 +50,7 @@ BOUNDS = (
 
 def check_blocking(blocking: str | None, max_block: int | str) -> None:
     """Raise an error unless blocks are of a tree, and their size is said where there are some."""
-    arguments.one_of(blocking, "blocking", ["tree", None])
+    arguments.one_of(blocking, "blocking", [*TREES, None])
     if blocking is None and not (isinstance(max_block, str) and max_block == "auto"):
         raise SdcValueError(
             "max_block has no meaning without blocks: leave it out, or pass blocking='tree'."
@@ -88,6 +88,7 @@ def link_in_blocks(
     encounter: Encounter,
     columns: Sequence[Hashable],
     space: Space,
+    blocking: str,
     max_block: int | str,
     limits: Sequence[Limits],
 ) -> BlockedLinks:
@@ -101,6 +102,7 @@ def link_in_blocks(
         That the intruder knows.
     space : Space
         With the Euclidean distance.
+    blocking : {"tree", "halves"}
     max_block : int or "auto"
         L: a leaf of the tree with more records is split.
     limits : sequence of Limits
@@ -119,14 +121,16 @@ def link_in_blocks(
         # Cells of few records are fused with others: as a rule, more is certain in larger blocks.
         k=min(found.n, max(1, max_block // 4)),
         max_block=max_block,
-        method="tree",
+        method=blocking,
     )
     placement = place(masked, blocks, found, 1, planned_here=True)
-    regions = _Regions.of(placement, space)
+    regions = _Regions.of(blocks, placement, space)
     call = Calls.of(masked)
     width = 2 * len(names)
     meta = routed_frame(np.empty(0, np.int64), np.empty((0, width)))
-    left = map_partitions([original, masked], _depart, names, placement)
+    left = map_partitions(
+        [original, masked], _depart, names, placement, blocks.leaves.low, blocks.leaves.high
+    )
     parts = call.route(left, meta, placement.divisions(len(left), width))
     shared = [call.share(e) for e in (placement.row_ids.bits, space, regions, tuple(limits))]
     links = [call(_link, part, *shared) for part in parts]
@@ -146,8 +150,7 @@ class _Regions:
     counts: NDArray[np.int64]  # by block
 
     @classmethod
-    def of(cls, placement: Placement, space: Space) -> _Regions:
-        blocks = placement.blocks
+    def of(cls, blocks: Blocks, placement: Placement, space: Space) -> _Regions:
         held = blocks.leaves.count > 0
         with np.errstate(over="ignore"):  # refused when the records depart
             low, high = (space.points(e[held]) for e in (blocks.leaves.low, blocks.leaves.high))
@@ -163,15 +166,16 @@ def _depart(
     number: int,
     columns: list[Hashable],
     placement: Placement,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
 ) -> pd.DataFrame:
     """Send both versions of a record to the block of the masked one."""
     original, masked = pair_parts(original, masked, number)
     key, new = placement.depart(masked, number)
     old = to_float(original, columns)
     # What is certain stands on the bounds of leaves: a frame that has changed must not pass.
-    blocks = placement.blocks
-    leaf = blocks.locator.leaf_of(new, np.zeros(len(new), np.int64))
-    if ((new < blocks.leaves.low[leaf]) | (new > blocks.leaves.high[leaf])).any():
+    leaf = placement.blocks.locator.leaf_of(new, np.zeros(len(new), np.int64))
+    if ((new < low[leaf]) | (new > high[leaf])).any():
         raise SdcRuntimeError(
             f"masked records are outside the bounds of their leaves. {NOT_THE_SAME}"
         )

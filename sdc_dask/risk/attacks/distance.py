@@ -56,7 +56,7 @@ class DistanceOptions:
     assignment : bool, default False
         Link every masked record exactly once, such that the sum of all squared distances is as
         small as possible. For 5,000 records at most, all of which are tried.
-    blocking : {"tree"}, optional
+    blocking : {"tree", "halves"}, optional
         Try all original records, each against the masked ones in the block of its own, for frames
         of any size and the Euclidean distance. The result is a lower bound: a link counts where no
         other block comes as near as the masked record that was found. ``high`` is an upper bound,
@@ -221,7 +221,10 @@ class View:
 
 def _within_blocks(encounter: Encounter, view: View, options: DistanceOptions) -> Linkage:
     anywhere = [Limits(Reach("free"))] * len(view.columns)
-    links = link_in_blocks(encounter, view.columns, view.space, options.max_block, anywhere)
+    assert options.blocking is not None
+    links = link_in_blocks(
+        encounter, view.columns, view.space, options.blocking, options.max_block, anywhere
+    )
     d = len(view.columns)
     possible = of_ties(options.name, d, links.possible, encounter.n)
     lower = of_ties(f"{options.name}, blocked", d, links.certain, encounter.n, BOUNDS)

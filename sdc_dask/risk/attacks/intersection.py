@@ -92,7 +92,7 @@ class Boxing(Knowing):
 
     Parameters
     ----------
-    blocking : {"tree"}, optional
+    blocking : {"tree", "halves"}, optional
         Try all original records, each against the masked ones in the block of its own, for frames
         of any size and maskings with a hard limit. The result is a lower bound, as that of an
         attack by distance; candidates are those within the block, of which there are more in all.
@@ -291,7 +291,8 @@ def link_by_intersection(
 def _within_blocks(encounter: Encounter, columns: Names, options: Boxing) -> CandidateLinkage:
     space = euclidean(encounter.before, columns, standardize=True)
     reach = limits(encounter, columns, options.reaches(columns))
-    links = link_in_blocks(encounter, columns, space, options.max_block, reach)
+    assert options.blocking is not None
+    links = link_in_blocks(encounter, columns, space, options.blocking, options.max_block, reach)
     found = _of_candidates(
         f"{_BOX}, blocked",
         len(columns),

@@ -277,6 +277,14 @@ def _reach_of(spec: Spec, column: Hashable, columns: Sequence[Hashable], has_fil
         return reach if reach.sure else Reach("free")
     if isinstance(spec, FuzzyMicroaggregation):
         return Reach("free")  # chance may have taken a record anywhere
+    if spec.in_place and spec.draws:
+        return Reach("free")
+    if spec.in_place:
+        raise SdcValueError(
+            f"an intruder who knows of {spec.describe()} is not modelled, as it was done to column "
+            f"{column!r}: do the same to his file, which is what he would do, and compare by "
+            "attack='distance'."
+        )
     own = next(each for each in spec.column_sets if column in each)
     if has_file and all(name in columns for name in own):
         return Reach("exact")

@@ -1,0 +1,378 @@
+"""Global recoding: every value of a column becomes a coarser one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdc_dask import arguments
+from sdc_dask.engine.columns import check_numeric, coded_values, to_float
+from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.in_place import Allowed, Change, OneOf
+from sdc_dask.engine.strata import comparable
+from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.masking.spec import Spec, needed, option, values
+
+_MISSING, _UNKNOWN = -1, -2  # codes of cells
+
+
+@dataclass(frozen=True, repr=False)
+class Recode(Spec):
+    """Replace values by coarser ones: ranges, groups of categories, or bounds at the ends.
+
+    Parameters
+    ----------
+    columns : list
+        Columns that are recoded alike.
+    bins : list of numbers, optional
+        Edges of ranges, ascending, of columns of numbers: a range begins at an edge and ends below
+        the next; the last one has its end, too. Edges may be infinite. A value outside is an
+        error.
+    labels : list, optional
+        Of the ranges: texts or whole numbers. By default they say the edges.
+    mapping : dict, or list of pairs, optional
+        The coarser value of each value: texts or numbers. A value that it does not have is an
+        error. (In job files, a table has texts for keys; numbers are a list of pairs.)
+    top, bottom : float, optional
+        Larger values become `top`, smaller ones `bottom`, in columns of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd, sdc_dask
+    >>> df = pd.DataFrame({"age": [15, 40, 99], "town": ["Bonn", "Mainz", "Bonn"]})
+    >>> ages = sdc_dask.Recode(["age"], bins=[0, 18, 65, 120], labels=["child", "adult", "old"])
+    >>> towns = sdc_dask.Recode(["town"], mapping={"Bonn": "west", "Mainz": "west"})
+    >>> df.sdc.mask([ages, towns])
+         age  town
+    0  child  west
+    1  adult  west
+    2    old  west
+    """
+
+    kind: ClassVar[str] = "recode"
+    in_place: ClassVar[bool] = True
+    by: ClassVar[tuple[Hashable, ...]] = ()  # type: ignore[misc]
+
+    columns: Any = needed("columns to recode, all alike")
+    _: KW_ONLY
+    bins: Any = values("edges of ranges, such as 0,18,65,inf")
+    labels: Any = values("names of the ranges, such as child,adult,old")
+    mapping: Any = values("coarser values, such as Bonn:west,Mainz:west")
+    top: float | None = option(None, "larger numbers become this one")
+    bottom: float | None = option(None, "smaller numbers become this one")
+
+    def __post_init__(self) -> None:
+        kept: dict[str, Any] = {"columns": arguments.column_list(self.columns)}
+        ends = {name: getattr(self, name) for name in ("top", "bottom")}
+        given = [name for name in ("bins", "mapping") if getattr(self, name) is not None]
+        given += ["top and bottom"] if any(end is not None for end in ends.values()) else []
+        if len(given) != 1:
+            raise SdcValueError(
+                "a recoding needs one of bins, mapping, or top and bottom, received "
+                f"{' and '.join(given) or 'none'}: name one, and use another Recode for others."
+            )
+        if self.labels is not None and self.bins is None:
+            raise SdcValueError("labels has no meaning without bins: leave it out.")
+        if self.bins is not None:
+            kept["bins"] = _edges(self.bins)
+            kept["labels"] = _labels(self.labels, kept["bins"])
+        elif self.mapping is not None:
+            kept["mapping"] = _pairs(self.mapping)
+        else:
+            kept |= _ends(ends)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def column_sets(self) -> tuple[tuple[Hashable, ...], ...]:
+        """The columns, which are recoded alike."""
+        return (self.columns,)
+
+    @property
+    def measures_numbers(self) -> bool:
+        """Whether numbers stay numbers that are near: where bounds alone are set."""
+        return self.targets is None
+
+    @property
+    def targets(self) -> tuple[Any, ...] | None:
+        """The different coarser values, in the order in which they are given."""
+        if self.bins is not None:
+            return tuple(dict.fromkeys(self.labels))
+        if self.mapping is not None:
+            return tuple(dict.fromkeys(coarse for _, coarse in self.mapping))
+        return None
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        if self.bins is not None:
+            return f"recoding, {len(self.labels):,} ranges"
+        if self.mapping is not None:
+            return f"recoding, {len(self.mapping):,} values to {len(self.targets or ()):,}"
+        ends = {"at least": self.bottom, "at most": self.top}
+        named = (f"{name} {end:g}" for name, end in ends.items() if end is not None)
+        return f"recoding, {' and '.join(named)}"
+
+    def dtype_of(self, column: Hashable, dtype: Any) -> Any:
+        """Return the dtype of coarser values: texts in the place of numbers are categories."""
+        targets = self.targets
+        if targets is None:
+            return dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            return pd.CategoricalDtype(list(targets), ordered=dtype.ordered)
+        kind = _kind(targets)
+        if isinstance(dtype, pd.ArrowDtype):
+            return pd.ArrowDtype(_arrow_type(kind, dtype.pyarrow_dtype))
+        plain = isinstance(dtype, np.dtype)
+        if kind is str:
+            is_text = isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
+            return dtype if is_text else pd.CategoricalDtype(list(targets), self.bins is not None)
+        if kind is float:
+            return np.dtype("float64") if plain else pd.Float64Dtype()
+        complete = plain and dtype.kind in "iub"  # no cell is missing
+        return np.dtype("int64") if complete else pd.Int64Dtype()
+
+    def check(self, frame: Frame) -> None:
+        """Raise an error unless a frame has the columns, and their values can be recoded."""
+        meta = arguments.unique_columns(frame)
+        arguments.check_comparable(meta, self.columns, "columns")
+        if self.mapping is None:
+            check_numeric(meta, self.columns, ", as bins, top and bottom need")
+        for column in self.columns:
+            whole = pd.api.types.is_integer_dtype(meta[column].dtype)
+            broken = [each for each in (self.top, self.bottom) if each is not None and each % 1]
+            if whole and broken:
+                raise SdcValueError(
+                    f"top and bottom must be whole numbers for column {column!r} of integers, "
+                    f"received {broken[0]:g}."
+                )
+
+    def plan(self, frame: Frame, entropy: int = 0) -> list[Change]:
+        """Look whether all values can be recoded, in one pass."""
+        if self.targets is not None:
+            unknown = map_reduce(frame[list(self.columns)], _count_unknown, _add, self)
+            for column, count in zip(self.columns, unknown.tolist(), strict=True):
+                if count:
+                    raise SdcValueError(f"column {column!r} has {self._outside(count)}")
+        return [Recoding(self)]
+
+    def _outside(self, count: int) -> str:
+        if self.mapping is not None:
+            return (
+                f"{count:,} records with values that mapping does not have: add them. (Texts and "
+                "numbers differ: keys of a table in a job file are texts.)"
+            )
+        return (
+            f"{count:,} values outside of the bins, below {self.bins[0]:g} or above "
+            f"{self.bins[-1]:g}: move the first or the last edge, for instance to infinity."
+        )
+
+    def codes(self, part: pd.DataFrame, column: Hashable) -> NDArray[np.int64]:
+        """Return the place of each cell's coarser value; a negative number if it has none."""
+        targets = self.targets or ()
+        place = {target: code for code, target in enumerate(targets)}
+        if self.mapping is not None:
+            known = {fine: place[coarse] for fine, coarse in self.mapping}
+            code, different = _factorized(part[column])
+            found = np.array([known.get(each, _UNKNOWN) for each in different] + [_MISSING])
+            return found[code]
+        numbers = to_float(part, [column])[:, 0]
+        edges = np.array(self.bins)
+        bin_of = np.searchsorted(edges, numbers, side="right") - 1
+        bin_of[numbers == edges[-1]] = len(edges) - 2
+        outside = (bin_of < 0) | (bin_of > len(edges) - 2)
+        label = np.array([place[each] for each in self.labels])
+        found = np.where(outside, _UNKNOWN, label[np.where(outside, 0, bin_of)])
+        return np.where(np.isnan(numbers), _MISSING, found)
+
+
+@dataclass(frozen=True)
+class Recoding(Change):
+    """Replaces values by coarser ones."""
+
+    spec: Recode
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Columns that are recoded."""
+        return self.spec.columns
+
+    def arrays(self, part: pd.DataFrame, number: int) -> dict[Hashable, Any]:
+        """Return the coarser values of a partition."""
+        return {column: self._recoded(part, column) for column in self.columns}
+
+    def _recoded(self, part: pd.DataFrame, column: Hashable) -> Any:
+        spec, before = self.spec, part[column]
+        if spec.targets is None:
+            return _bounded(before, spec.bottom, spec.top)
+        codes = spec.codes(part, column)
+        unknown = int((codes == _UNKNOWN).sum())
+        if unknown:
+            raise SdcValueError(f"column {column!r} has {spec._outside(unknown)}")
+        return coded_values(codes, spec.targets, spec.dtype_of(column, before.dtype))
+
+    @property
+    def allowed(self) -> dict[Hashable, Allowed]:
+        """The coarser values, or those between the bounds."""
+        spec = self.spec
+        rule = Within(spec.bottom, spec.top) if spec.targets is None else OneOf(spec.targets)
+        return dict.fromkeys(self.columns, rule)
+
+
+@dataclass(frozen=True)
+class Within(Allowed):
+    """Numbers between bounds."""
+
+    bottom: float | None
+    top: float | None
+
+    def count_others(self, values: pd.Series) -> int:
+        """Count cells that hold something else."""
+        present = values.dropna().reset_index(drop=True)
+        bounded = pd.Series(_bounded(present, self.bottom, self.top), dtype=present.dtype)
+        return int((present != bounded).sum())
+
+
+def _bounded(before: pd.Series, bottom: float | None, top: float | None) -> Any:
+    """Return numbers that are moved to bounds; their dtype stays."""
+    array = before.array.copy()
+    whole = pd.api.types.is_integer_dtype(before.dtype)
+    for end, beyond in ((bottom, before.lt), (top, before.gt)):
+        if end is None:
+            continue
+        far = beyond(int(end) if whole else end).fillna(False).to_numpy(bool)
+        if far.any():
+            array[far] = int(end) if whole else end
+    return array
+
+
+def _count_unknown(part: pd.DataFrame, _number: int, spec: Recode) -> NDArray[np.int64]:
+    return np.array([(spec.codes(part, each) == _UNKNOWN).sum() for each in spec.columns])
+
+
+def _add(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.sum(parts, axis=0)
+
+
+def _factorized(column: pd.Series) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return numbers of different values, -1 for a missing cell, and these values."""
+    try:
+        codes, different = pd.factorize(comparable(column))
+    except (TypeError, NotImplementedError):
+        # The original text may show a value.
+        raise SdcTypeError(
+            f"column {column.name!r} holds values that cannot be compared, such as lists: leave it "
+            "out."
+        ) from None
+    return codes, different.tolist()
+
+
+# What users pass
+
+
+def _edges(bins: Any) -> tuple[float, ...]:
+    if isinstance(bins, str) or not isinstance(bins, (list, tuple, np.ndarray, pd.Index)):
+        raise SdcTypeError(
+            f"bins must be a list of edges, such as [0, 18, 65, 120], received "
+            f"{type(bins).__name__}."
+        )
+    read = [float(each) if each in ("inf", "-inf") else each for each in list(bins)]
+    edges = tuple(arguments.number(each, "bins", -math.inf, infinite=True) for each in read)
+    if len(edges) < 2 or any(b <= a for a, b in itertools.pairwise(edges)):
+        raise SdcValueError(
+            f"bins must be two edges or more that ascend, received {len(edges)}"
+            f"{' that do not' if len(edges) > 1 else ''}: a range ends where the next begins, so "
+            "that there are no gaps."
+        )
+    return edges
+
+
+def _labels(labels: Any, edges: tuple[float, ...]) -> tuple[Any, ...]:
+    if labels is None:
+        ends = [_edge(each) for each in edges]
+        closing = [")"] * (len(edges) - 2) + [")" if math.isinf(edges[-1]) else "]"]
+        return tuple(
+            f"[{a}, {b}{close}"
+            for (a, b), close in zip(itertools.pairwise(ends), closing, strict=True)
+        )
+    if isinstance(labels, str) or not isinstance(labels, (list, tuple, np.ndarray, pd.Index)):
+        raise SdcTypeError(
+            f"labels must be a list, such as ['child', 'adult'], received {type(labels).__name__}."
+        )
+    found = tuple(arguments.plain_value(each, "labels") for each in labels)
+    if len(found) != len(edges) - 1:
+        raise SdcValueError(
+            f"labels must be one fewer than the edges of bins, received {len(found)} for "
+            f"{len(edges)} edges."
+        )
+    _kind(found)
+    return found
+
+
+def _edge(edge: float) -> str:
+    is_whole = edge.is_integer() and abs(edge) < 1e15
+    return str(int(edge)) if is_whole else repr(edge)
+
+
+def _pairs(mapping: Any) -> tuple[tuple[Any, Any], ...]:
+    if isinstance(mapping, pd.Series):
+        mapping = mapping.to_dict()
+    listed = list(mapping.items()) if isinstance(mapping, Mapping) else mapping
+    if not isinstance(listed, (list, tuple)) or not all(
+        isinstance(each, (list, tuple)) and len(each) == 2 for each in listed
+    ):
+        raise SdcTypeError(
+            "mapping must be a dict of coarser values, such as {'Bonn': 'west'}, or a list of "
+            f"pairs, received {type(mapping).__name__}."
+        )
+    pairs = tuple(
+        (arguments.plain_value(fine, "mapping"), arguments.plain_value(coarse, "mapping"))
+        for fine, coarse in listed
+    )
+    if len({fine for fine, _ in pairs}) < len(pairs):
+        raise SdcValueError("mapping has a value twice: name the coarser value of each once.")
+    if not pairs:
+        raise SdcValueError("mapping is empty: name the coarser value of each value.")
+    _kind([coarse for _, coarse in pairs])
+    return pairs
+
+
+def _kind(targets: Sequence[Any]) -> type:
+    """Return the kind of values, which is one: texts, whole numbers or numbers."""
+    kinds = {type(each) for each in targets}
+    if kinds <= {int, float}:
+        return int if kinds == {int} else float
+    if kinds == {str}:
+        return str
+    raise SdcTypeError(
+        "the coarser values must be all texts or all numbers, received "
+        f"{', '.join(sorted(kind.__name__ for kind in kinds))}."
+    )
+
+
+def _arrow_type(kind: type, before: pa.DataType) -> pa.DataType:
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64()}[kind]
+    if pa.types.is_dictionary(before):
+        return pa.dictionary(before.index_type, plain, before.ordered)
+    is_large = pa.types.is_large_string(before) and kind is str
+    return before if is_large else plain
+
+
+def _ends(ends: dict[str, Any]) -> dict[str, float]:
+    found = {
+        name: arguments.number(end, name, -math.inf)
+        for name, end in ends.items()
+        if end is not None
+    }
+    if len(found) == 2 and found["bottom"] >= found["top"]:
+        raise SdcValueError(
+            f"bottom must be below top, received {found['bottom']:g} and {found['top']:g}."
+        )
+    return found

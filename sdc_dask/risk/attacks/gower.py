@@ -1,0 +1,132 @@
+"""Linkage over columns of every kind, by the distance of Gower.
+
+An intruder knows numbers, dates and categories of some persons, and takes the nearest masked record
+for theirs.
+
+References
+----------
+J. C. Gower, "A general coefficient of similarity and some of its properties", Biometrics 27 (1971).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sdc_dask.engine.frames import Frame, map_reduce, meta_of
+from sdc_dask.engine.mixed import Points, Scale, extent_of, mixed_columns, scale_of
+from sdc_dask.engine.pairs import pair_frames, pair_parts
+from sdc_dask.errors import SdcRuntimeError, SdcValueError
+from sdc_dask.kernels.gower import count_near, pair_distances
+from sdc_dask.risk.linkage import Linkage, count_links, of_ties
+from sdc_dask.sampling import Sampling
+
+# Records that are all tried: each is compared with all different masked ones.
+MOST_TRIED = 50_000
+
+_Taken = tuple[Points, Points]  # original and masked records
+
+
+def link_by_gower(
+    original: Frame, masked: Frame, names: Sequence[Hashable], sampling: Sampling
+) -> Linkage:
+    """Link records to the nearest masked ones, by the mean distance over columns of every kind.
+
+    Numbers and dates are at the distance of their difference, over the range of the original;
+    ordered categories at that of their ranks; all else at 0 or 1. Missing cells are a value of
+    their own. No distance is larger than 1.
+
+    Parameters
+    ----------
+    original, masked : pandas or Dask DataFrame
+        With the same rows.
+    names : list
+        Columns that the intruder knows.
+    sampling : Sampling
+        Which records are tried: all of up to 50,000, or a sample.
+
+    Returns
+    -------
+    Linkage
+
+    Notes
+    -----
+    Every record that is tried is compared with every different masked record of each partition, in
+    one to two nanoseconds per pair, as most pairs are seen to be too far after a column or two:
+    5,000 records with a million different ones take about 8 seconds of one core in six columns,
+    and a fraction of that if many are equal. Distances within 1e-9 of each other are equal. The
+    original is read twice, and so is the masked frame.
+
+    Examples
+    --------
+    >>> import pandas as pd, sdc_dask
+    >>> df = pd.DataFrame({"age": [31, 33, 64, 62], "job": ["cook", "cook", "nurse", None]})
+    >>> masked = df.assign(age=[32, 32, 63, 63])
+    >>> df.sdc.linkage(masked, "gower").correct
+    3.0
+    """
+    columns = mixed_columns(meta_of(original), meta_of(masked), names)
+    frames = pair_frames(original, masked, names)
+    extent = extent_of(frames[0], columns)
+    n = sum(extent.rows)
+    tried = sampling.rows(n)
+    if len(tried) > MOST_TRIED:
+        raise SdcValueError(
+            f"attack='gower' tries {MOST_TRIED:,} records at most, received {len(tried):,}: each "
+            "is compared with all masked records. Pass sample=5_000 for a random sample."
+        )
+    scale = scale_of(columns, extent)
+    old, new = map_reduce(frames, _take, _stack, scale, tried, extent.rows)
+    limits = pair_distances(*old, *new)
+    ties = map_reduce(frames[1], _search, _merge, scale, old, limits)
+    note = "all records were tried"
+    if len(tried) < n:
+        note = f"a random sample of {n:,} records was tried"
+    return of_ties("Gower distance", len(names), count_links(ties), n, note)
+
+
+def _take(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    scale: Scale,
+    tried: NDArray[np.int64],
+    rows: tuple[int, ...],
+) -> _Taken:
+    original, masked = pair_parts(original, masked, number)
+    if len(original) != rows[number]:
+        raise SdcRuntimeError(
+            f"partition {number} has other rows than when it was first read: the frame gives "
+            "something else each time it is computed. Write it out, or persist it, first."
+        )
+    start = sum(rows[:number])
+    begin, end = np.searchsorted(tried, [start, start + len(original)])
+    some = tried[begin:end] - start
+    return scale.points(original.iloc[some]), scale.points(masked.iloc[some])
+
+
+def _stack(parts: list[_Taken]) -> _Taken:
+    old, new = zip(*parts, strict=True)
+    return _concatenated(old), _concatenated(new)
+
+
+def _concatenated(points: Sequence[Points]) -> Points:
+    return Points(*(np.concatenate(each) for each in zip(*points, strict=True)))
+
+
+def _search(
+    part: pd.DataFrame,
+    _number: int,
+    scale: Scale,
+    wanted: Points,
+    limits: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    points, counts = scale.points(part).distinct()
+    return count_near(*wanted, limits, *points, counts)
+
+
+def _merge(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.where(np.min(parts, axis=0) < 0, -1, np.sum(parts, axis=0))

@@ -1,0 +1,393 @@
+"""Recode, Pram and Noise, and lists of specs in which one sees what another leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sdc_dask
+from sdc_dask import (
+    Microaggregation,
+    Noise,
+    Pram,
+    RankSwap,
+    Recode,
+    SdcError,
+    Spec,
+    Suppress,
+    cli,
+)
+from sdc_dask.masking.recode import Recoding
+
+TOWNS = {"Bonn": "west", "Mainz": "west", "Jena": "east", "Gera": "east"}
+
+
+def people(n: int = 900) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    town = rng.choice([*TOWNS], n, p=[0.5, 0.3, 0.15, 0.05])
+    gaps = rng.random(n) < 0.05
+    return pd.DataFrame(
+        {
+            "town": pd.Categorical(town, categories=["Gera", "Bonn", "Jena", "Mainz", "Nowhere"]),
+            "text": pd.array(np.where(gaps, None, town), dtype="string"),
+            "arrow": pd.array(np.where(gaps, None, town), dtype=pd.ArrowDtype(pa.string())),
+            "age": rng.integers(0, 100, n),
+            "hours": np.where(gaps, np.nan, rng.normal(30, 9, n)),
+            "rent": pd.array(np.where(gaps, None, rng.integers(1, 900, n)), dtype="Int64"),
+            "sex": pd.array(rng.choice(["f", "m"], n), dtype="string"),
+        },
+        index=pd.Index(np.arange(n) * 3, name="id"),
+    )
+
+
+def agreed(spec: Any, seed: int | None = None, cuts: tuple[int, ...] = (4,)) -> pd.DataFrame:
+    """Mask with pandas, and compare with Dask: values, dtypes, index, order, other columns."""
+    frame = people()
+    masked = frame.sdc.mask(spec, random_state=seed)
+    for cut in cuts:
+        lazy = dd.from_pandas(frame, npartitions=cut).sdc.mask(spec, random_state=seed)
+        pd.testing.assert_frame_equal(lazy.compute(), masked)
+        assert (lazy.dtypes == masked.dtypes).all()
+    specs = spec if isinstance(spec, list) else [spec]
+    others = [name for name in frame if all(name not in each.masked for each in specs)]
+    pd.testing.assert_frame_equal(masked[others], frame[others])
+    return masked
+
+
+# Recoding
+
+
+def test_ranges() -> None:
+    masked = agreed(Recode(["age"], bins=[0, 18, 65, 99], labels=["child", "adult", "old"]))
+    plain = pd.cut(people()["age"], [-1, 17, 64, 99], labels=["child", "adult", "old"])
+    pd.testing.assert_series_equal(masked["age"], plain)
+    masked = agreed(Recode(["hours"], bins=[float("-inf"), 20, float("inf")]))
+    assert masked["hours"].cat.categories.tolist() == ["[-inf, 20)", "[20, inf)"]
+    assert masked["hours"].isna().equals(people()["hours"].isna())
+    assert agreed(Recode(["rent"], bins=[0, 450, 900], labels=[1, 2]))["rent"].dtype == "Int64"
+
+
+@pytest.mark.parametrize("column", ["town", "text", "arrow"])
+def test_hierarchies(column: str) -> None:
+    masked = agreed(Recode([column], mapping=TOWNS))[column]
+    before = people()[column].astype(object)
+    assert masked.dropna().tolist() == before.map(TOWNS).dropna().tolist()
+    assert masked.isna().equals(before.isna())
+    if column == "town":
+        assert masked.cat.categories.tolist() == ["west", "east"]
+    else:
+        assert masked.dtype == people()[column].dtype
+    assert agreed(Recode(["age"], mapping={i: i // 10 for i in range(100)}))["age"].max() == 9
+
+
+def test_top_and_bottom() -> None:
+    masked = agreed(Recode(["age", "rent"], top=80, bottom=20))
+    frame = people()
+    pd.testing.assert_series_equal(masked["age"], frame["age"].clip(20, 80))
+    pd.testing.assert_series_equal(masked["rent"], frame["rent"].clip(20, 80))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bins": [0, 18]}, r"column 'age' has \d+ values outside"),
+        ({"mapping": {1: 2}}, r"column 'age' has \d+ records with values that mapping"),
+        ({"bins": [18, 0]}, "no gaps"),
+        ({"bins": [0]}, "two edges or more"),
+        ({"bins": [0, 1, 2], "labels": ["a"]}, "received 1 for 3 edges"),
+        ({"bins": [0, 1, 2], "labels": ["a", 1]}, "all texts or all numbers"),
+        ({"mapping": {"a": None}}, "texts or finite numbers"),
+        ({"mapping": [(1, 2), (1, 3)]}, "a value twice"),
+        ({"mapping": {}}, "empty"),
+        ({"labels": ["a"], "top": 5}, "without bins"),
+        ({"top": 5, "bottom": 9}, "below top"),
+        ({"top": 5.5}, "whole numbers"),
+        ({}, "received none"),
+        ({"top": 5, "bins": [0, 1]}, "bins and top"),
+    ],
+)
+def test_errors_of_recoding(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SdcError, match=message) as error:
+        people().sdc.recode(["age"], **arguments)
+    assert "99" not in str(error.value)  # no value of the data
+
+
+def test_texts_have_no_ranges() -> None:
+    with pytest.raises(SdcError, match="no real number"):
+        people().sdc.recode(["text"], bins=[0, 1])
+
+
+# Post-randomization
+
+
+@pytest.mark.parametrize("column", ["town", "text", "arrow", "rent"])
+def test_pram_keeps_categories_and_frequencies_about(column: str) -> None:
+    masked = agreed(Pram([column], keep=0.6), seed=3)[column]
+    before = people()[column]
+    assert set(masked.dropna()) <= set(before.dropna())
+    assert masked.isna().equals(before.isna())
+    if column == "rent":
+        return
+    counts = before.value_counts()
+    moved = masked.value_counts().reindex(counts.index, fill_value=0)
+    # Of each value about four deviations of as many draws as there are records at most.
+    assert ((moved - counts).abs() <= 4 * np.sqrt(counts) + 1).all()
+    stayed = (masked.dropna().astype(object) == before.dropna().astype(object)).mean()
+    shares = counts / counts.sum()
+    assert abs(stayed - (0.6 + 0.4 * float((shares**2).sum()))) < 0.07
+    if column == "town":
+        assert masked.cat.categories.tolist() == ["Gera", "Bonn", "Jena", "Mainz"]
+
+
+def test_pram_within_strata() -> None:
+    frame = people()
+    frame["arrow"] = frame["sex"] + frame["text"]
+    masked = frame.sdc.pram(["arrow"], keep=0, by="sex", random_state=1)
+    assert (masked["arrow"].dropna().str[0] == frame["sex"][frame["arrow"].notna()]).all()
+    assert (masked["arrow"].dropna() != frame["arrow"].dropna()).mean() > 0.3
+
+
+def test_pram_by_a_matrix() -> None:
+    matrix = {"f": {"f": 0.8, "m": 0.2}, "m": {"m": 1}}
+    masked = agreed(Pram(["sex"], matrix=matrix), seed=1)["sex"]
+    before = people()["sex"]
+    assert (masked[before == "m"] == "m").all()
+    assert abs((masked[before == "f"] == "m").mean() - 0.2) < 0.08
+    table = pd.DataFrame(matrix).T.fillna(0)
+    assert Pram(["sex"], matrix=table).matrix[0] == ("f", "f", 0.8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "received none"),
+        ({"keep": 0.5, "matrix": {"f": {"f": 1}}}, "received both"),
+        ({"keep": 1}, "below 1"),
+        ({"keep": 1.2}, "at most 1"),
+        ({"matrix": {"f": {"f": 0.5, "m": 0.4}, "m": {"m": 1}}}, "not stochastic"),
+        ({"matrix": {"f": {"f": 1}}}, "1 values, in [0-9]+ records, for which matrix has no"),
+        ({"matrix": {"f": {"x": 1}, "m": {"m": 1}}}, "to 1 values that column 'sex' does not"),
+        ({"matrix": {"f": {"f": -1, "m": 2}}}, "at least 0"),
+        ({"matrix": [1]}, "dict of dicts"),
+        ({"matrix": {"f": {"f": 1}, "m": {"m": 1}}, "by": "town"}, "by has no meaning"),
+    ],
+)
+def test_errors_of_pram(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SdcError, match=message):
+        people().sdc.pram(["sex"], **arguments)
+
+
+# Noise
+
+
+def test_noise_has_the_deviation_that_was_asked_for() -> None:
+    masked = agreed(Noise(["age", "hours", "rent"], sd=0.2), seed=1)
+    frame = people()
+    for column in ("age", "hours", "rent"):
+        noise = (masked[column] - frame[column]).dropna().astype(float)
+        assert 0.17 < noise.std() / frame[column].std() < 0.23
+        assert abs(noise.mean()) < 4 * noise.std() / np.sqrt(len(noise))
+        assert masked[column].isna().equals(frame[column].isna())
+    assert masked["age"].dtype == "float64"
+    whole = agreed(Noise(["age", "rent"], sd=0.2, whole=True), seed=1)
+    assert (whole["age"].dtype, whole["rent"].dtype) == ("int64", "Int64")
+    assert (whole["age"] - masked["age"]).abs().max() < 40  # other draws, of the same size
+
+
+def test_correlated_noise_has_the_correlations_of_the_columns() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5_000, 2))
+    frame = pd.DataFrame({"a": x[:, 0], "b": 100 * (x[:, 0] + 0.5 * x[:, 1]), "c": 3 * x[:, 0]})
+    masked = frame.sdc.add_noise(["a", "b", "c"], sd=0.5, correlated=True, random_state=1)
+    noise = (masked - frame).corr().to_numpy()
+    np.testing.assert_allclose(noise, frame.corr().to_numpy(), atol=0.03)
+    np.testing.assert_allclose(masked.std() / frame.std(), np.sqrt(1.25), rtol=0.03)
+    apart = frame.sdc.add_noise(["a", "b", "c"], sd=0.5, random_state=1)
+    assert abs((apart - frame).corr().loc["a", "b"]) < 0.05
+
+
+def test_errors_of_noise() -> None:
+    frame = people()
+    with pytest.raises(SdcError, match="above 0"):
+        frame.sdc.add_noise(["age"], sd=0)
+    with pytest.raises(SdcError, match="no real number"):
+        frame.sdc.add_noise(["sex"], sd=1)
+    with pytest.raises(SdcError, match="single column"):
+        frame.sdc.add_noise(["age"], sd=1, correlated=True)
+    with pytest.raises(SdcError, match=r"missing cells in columns: 'hours' .* correlated=False"):
+        frame.sdc.add_noise(["age", "hours"], sd=1, correlated=True)
+    with pytest.raises(SdcError, match="none has integers"):
+        frame.sdc.add_noise(["hours"], sd=1, whole=True)
+    with pytest.raises(SdcError, match="columns of a single value: 'age'"):
+        frame.assign(age=1).sdc.add_noise(["age"], sd=1)
+    with pytest.raises(SdcError, match="beyond what uint8 holds"):
+        frame.astype({"age": "uint8"}).sdc.add_noise(["age"], sd=1, whole=True)
+
+
+# Lists, in which one sees what another leaves
+
+
+def test_those_in_place_come_first(scheduler: str) -> None:
+    frame = people()
+    plan: list[Spec] = [
+        Recode(["age"], bins=[0, 30, 100]),
+        Recode(["rent"], top=700),
+        Suppress(["town", "age"], k=9),
+        Microaggregation(["hours"], k=3, by="age", missing="separate"),
+        RankSwap(["rent"], p=9),
+    ]
+    masked = frame.sdc.mask(plan, random_state=2)
+    step = frame.sdc.mask(plan[0]).sdc.mask(plan[1]).sdc.mask(plan[2]).sdc.mask(plan[3])
+    pd.testing.assert_frame_equal(step.sdc.mask(plan[4], random_state=2), masked)
+    lazy = dd.from_pandas(frame, npartitions=3).sdc.mask(plan, random_state=2)
+    pd.testing.assert_frame_equal(lazy.compute(), masked)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ([Microaggregation(["age"], 3), Recode(["age"], top=80)], "put that first"),
+        ([Suppress(["age"], 3), Noise(["age"], 1)], "promises k"),
+        ([Suppress(["age"], 3, missing="matches"), Noise(["age"], 1)], "promises k"),
+        ([Pram(["sex"], keep=0.5, by="age"), Recode(["age"], top=80)], "by names columns"),
+        ([Microaggregation(["rent"], 3, by="age"), Recode(["age"], top=80)], "by names columns"),
+    ],
+)
+def test_lists_that_undo_themselves(plan: list[Spec], message: str) -> None:
+    with pytest.raises(SdcError, match=message):
+        people().sdc.mask(plan)
+
+
+def test_a_frame_that_is_not_the_same_each_time_is_an_error() -> None:
+    calls = iter(range(100))
+
+    def longer(part: pd.DataFrame) -> pd.DataFrame:
+        return part.iloc[next(calls) % 2 :] if len(part) else part
+
+    lazy = dd.from_pandas(people(), npartitions=1)
+    lazy = lazy.map_partitions(longer, meta=lazy._meta)
+    with pytest.raises(SdcError, match="not the same each time"):
+        lazy.sdc.pram(["sex"], keep=0.5).compute()
+
+
+SPECS = [
+    Recode(["age"], bins=[0, 18, float("inf")], labels=["none", "inf"]),
+    Recode(["age"], mapping={1: 10, 2: 10}),
+    Recode(["town"], mapping=TOWNS),
+    Recode(["age"], top=80),
+    Suppress(["sex", "age"], 3, costs=[2, 1], missing="matches"),
+    Pram(["sex"], matrix={"f": {"f": 0.5, "m": 0.5}, "m": {"m": 1}}),
+    Pram(["sex"], keep=0.5, by="town"),
+    Noise(["age"], 0.1, whole=True),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=repr)
+def test_specs_go_to_files_and_back(spec: Spec, tmp_path: Path) -> None:
+    assert Spec.from_dict(spec.to_dict()) == spec
+    assert eval(repr(spec), {**vars(sdc_dask), "float": float}) == spec
+    job = sdc_dask.Job("survey", "release", spec)
+    job.write(tmp_path / "job.toml")
+    assert sdc_dask.Job.read(tmp_path / "job.toml").specs == (spec,)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    cases: dict[str, Spec] = {
+        "--masking recode --columns age --bins 0,18,inf --labels child,adult": Recode(
+            ["age"], bins=[0, 18, float("inf")], labels=["child", "adult"]
+        ),
+        "--masking recode --columns town --mapping a:b,c:b": Recode(
+            ["town"], mapping={"a": "b", "c": "b"}
+        ),
+        "--masking recode --columns age --mapping 1:10,2:10": Recode(
+            ["age"], mapping={1: 10, 2: 10}
+        ),
+        "--masking pram --columns sex --matrix f:f:1,m:m:0.5,m:f:0.5": Pram(
+            ["sex"], matrix=[("f", "f", 1), ("m", "m", 0.5), ("m", "f", 0.5)]
+        ),
+        "--masking suppress --columns sex,age -k 3 --costs 2,1": Suppress(
+            ["sex", "age"], 3, costs=[2, 1]
+        ),
+        "--masking noise --columns age --sd 0.1 --whole": Noise(["age"], 0.1, whole=True),
+    }
+    for number, (text, spec) in enumerate(cases.items()):
+        file = tmp_path / f"{number}.toml"
+        arguments = ["survey", "release", *text.split(), "--write-job", str(file)]
+        cli.protect(arguments, standalone_mode=False)
+        assert sdc_dask.Job.read(file).specs == (spec,)
+
+
+def test_job_files_take_tables() -> None:
+    table = {"masking": "recode", "columns": ["town"], "mapping": TOWNS}
+    assert Spec.from_dict(table) == Recode(["town"], mapping=TOWNS)
+
+
+def test_protect(tmp_path: Path) -> None:
+    frame = people()
+    frame["grade"] = pd.Categorical(
+        frame["town"].tolist(), ["Jena", "Bonn", "Gera", "Mainz"], ordered=True
+    )
+    frame.to_parquet(tmp_path / "people.parquet", index=False, row_group_size=300)
+    plan = [
+        Recode(["town", "text"], mapping=TOWNS),
+        Recode(["age"], top=80),
+        Noise(["hours"], sd=0.1),
+        Pram(["arrow"], keep=0.5, by="town"),
+        Suppress(["grade"], k=100),
+        Microaggregation(["age", "rent"], k=5, by="sex", missing="separate"),
+    ]
+    summary = sdc_dask.protect(tmp_path / "people.parquet", tmp_path / "out", plan)
+    checked = {each.columns: each.checked for each in summary.masked}
+    assert checked == {
+        ("town", "text"): "values",
+        ("age",): "rows",  # which microaggregation has masked again
+        ("hours",): "rows",
+        ("arrow",): "values",
+        ("grade",): "k",
+        ("age", "rent"): "k",
+    }
+    assert summary.sse is not None
+    assert set(summary.sse.by_column) == {"age", "hours", "rent"}
+    released = pd.read_parquet(tmp_path / "out")
+    assert released["town"].cat.categories.tolist() == ["west", "east"]
+    assert released["grade"].cat.ordered
+    assert released["grade"].cat.categories.tolist() == ["Jena", "Bonn", "Mainz"]
+    assert released["age"].max() <= 80
+    raw = b"".join(file.read_bytes() for file in (tmp_path / "out").glob("*.parquet"))
+    assert b"Nowhere" not in raw
+    assert "record by record" in str(summary)
+    assert sdc_dask.verify(tmp_path / "out").ok
+
+
+def test_values_that_must_not_be_there_are_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people()[["age"]].to_parquet(tmp_path / "people.parquet", index=False)
+    spec = Recode(["age"], top=50)
+    wrong = Recoding(dataclasses.replace(spec, top=40)).allowed
+    monkeypatch.setattr("sdc_dask.release.protect.allowed_values", lambda planned: wrong)
+    with pytest.raises(SdcError, match=r"must not have: 'age' \([0-9]+\)"):
+        sdc_dask.protect(tmp_path / "people.parquet", tmp_path / "out", spec)
+    assert not (tmp_path / "out").exists()
+
+
+def test_attacks_refuse_in_words_or_know_nothing_more() -> None:
+    frame = sdc_dask.datasets.uniform(300, 2).compute()
+    noise = Noise(["x0", "x1"], sd=0.1)
+    found = frame.sdc.attack(frame.sdc.mask(noise, random_state=1), knows=noise)
+    assert set(found.attacks) == {"distance", "probabilistic"}
+    top = Recode(["x0"], top=5_000)
+    masked = frame.sdc.mask(top)
+    assert set(frame.sdc.attack(masked, knows=top).attacks) == {"distance", "probabilistic"}
+    with pytest.raises(SdcError, match="not modelled"):
+        frame.sdc.linkage(masked, "intersection", knows=top)
+    for spec in (Recode(["x0"], bins=[-1e4, 0, 1e4]), Suppress(["x0"], k=300)):
+        with pytest.raises(SdcError, match=r"no real number|missing|without any value"):
+            frame.sdc.attack(frame.sdc.mask(spec), knows=spec)

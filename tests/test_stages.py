@@ -1,0 +1,100 @@
+"""Progress of long calls: a line where somebody looks, and silence elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from types import SimpleNamespace
+
+import dask
+import dask.dataframe as dd
+import pandas as pd
+import pytest
+
+import sdc_dask
+from sdc_dask import stages
+from sdc_dask.engine.frames import map_reduce
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    found = Screen()
+    # Not sys.stderr, which pytest puts back before the test begins.
+    monkeypatch.setattr(stages, "sys", SimpleNamespace(stderr=found, modules=sys.modules))
+    monkeypatch.setattr(stages, "_FIRST", 0.0)
+    monkeypatch.setattr(stages, "_NEXT", 0.01)
+    return found
+
+
+def _slow(part: pd.DataFrame, _number: int) -> int:
+    time.sleep(0.1)
+    return len(part)
+
+
+def test_a_line_is_shown_and_taken_away(screen: Screen) -> None:
+    frame = dd.from_pandas(pd.DataFrame({"x": range(8)}), npartitions=4)
+    with (
+        dask.config.set(scheduler="threads", num_workers=1),
+        stages.stage("Counting rows"),
+        stages.stage("Something within"),
+    ):
+        assert map_reduce(frame, _slow, sum) == 8
+    text = screen.getvalue()
+    assert "Counting rows: pass 1 over the data" in text and "%" in text
+    assert "Something within" not in text
+    assert text.endswith("\r") and not text.rsplit("\r", 2)[1].strip()
+
+
+def test_calls_of_the_accessor_say_what_they_do(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(stages, "_Line", lambda text: shown.append(text) or _Quiet())
+    frame = sdc_dask.datasets.uniform(200, 2, seed=1).compute()
+    masked = frame.sdc.microaggregate(["x0", "x1"], k=3)
+    frame.sdc.score(masked)
+    assert shown == ["Planning and masking", "Measuring loss and risk"]
+
+
+class _Quiet:
+    text, passes = "", 0
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def compute(self, task: object) -> object:
+        return dask.compute(task)[0]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "asked", "shows"),
+    [
+        (True, None, True),
+        (True, False, False),
+        (False, None, False),
+        (False, True, True),
+    ],
+)
+def test_who_sees_it(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, asked: bool | None, shows: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Screen() if terminal else io.StringIO())
+    with dask.config.set({"sdc-dask.progress": asked}):
+        assert stages.shown() is shows
+
+
+def test_what_fails_leaves_no_line(screen: Screen) -> None:
+    with pytest.raises(ZeroDivisionError), stages.stage("Dividing"):
+        time.sleep(0.05)
+        _ = 1 / 0
+    assert screen.getvalue().endswith("\r")
+    assert stages._line.get() is None
