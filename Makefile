@@ -42,6 +42,7 @@ bench: .venv/.installed-bench ## Run the benchmarks, e.g. make bench ARGS=--quic
 	$(BIN)/python benchmarks/without_common.py $(ARGS)
 	$(BIN)/python benchmarks/series_tables.py $(ARGS)
 	$(BIN)/python benchmarks/refinement.py $(ARGS)
+	$(BIN)/python benchmarks/mixed.py $(ARGS)
 	$(BIN)/python benchmarks/end_to_end.py $(ARGS)
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
 

@@ -237,8 +237,8 @@ class SdcAccessor:
         Returns
         -------
         DataFrame
-            Of the kind of the input. Integer columns become float64, other numbers keep their
-            dtype; columns that are not named are untouched.
+            Of the kind of the input. Integer columns become float64, unless `keep_integers` is
+            True, others keep their dtype; columns that are not named are untouched.
 
         Notes
         -----
@@ -275,6 +275,18 @@ class SdcAccessor:
         3  62.0    4.5
         4  33.0    1.0
         5  62.0    2.5
+
+        Numbers and texts together, which become means and most frequent values:
+
+        >>> df = pd.DataFrame({"age": [31, 33, 64, 62, 35, 60], "job": list("aacbac")})
+        >>> df.sdc.microaggregate(["age", "job"], k=3, keep_integers=True)
+           age job
+        0   33   a
+        1   33   a
+        2   62   c
+        3   62   c
+        4   33   a
+        5   62   c
         """
         return self.mask(spec, keep_order=keep_order)
 
@@ -1522,6 +1534,7 @@ class SdcAccessor:
         k: int | None = None,
         *,
         confidential: Hashable | Sequence[Hashable] | None = None,
+        unit: Hashable | None = None,
     ) -> Anonymity | AttributeDisclosure:
         """Count how many records share the same values in some columns.
 
@@ -1535,6 +1548,9 @@ class SdcAccessor:
             Count the classes with fewer records.
         confidential : name or list of names, optional
             Other columns of any kind that must not be learned: measure what classes reveal of them.
+        unit : name, optional
+            The person or household that records belong to: classes are measured by their different
+            units, in the place of their records.
 
         Returns
         -------
@@ -1578,10 +1594,17 @@ class SdcAccessor:
         arguments.existing(meta, names, "columns")
         if k is not None:
             k = arguments.whole_number(k, "k", 1)
+        if unit is not None:
+            arguments.existing(meta, [unit], "unit")
+            if confidential is not None:
+                raise SdcValueError(
+                    "unit has no meaning with confidential=, which looks at records: call this "
+                    "once with each."
+                )
         if confidential is not None:
             secret = arguments.name_list(confidential, "confidential")
             return attribute_disclosure(self._frame, names, secret, k)
-        return anonymity(self._frame, names, k)
+        return anonymity(self._frame, names, k, unit)
 
     def sample_risk(
         self,

@@ -300,6 +300,91 @@ def time_stamps(times: Any, sets: Sequence[Sequence[Hashable]]) -> tuple[float, 
     return stamps
 
 
+class ByColumn(tuple[tuple[Hashable, Any], ...]):
+    """What is said of some columns: pairs of a name and a value, which were checked."""
+
+    def to_plain(self) -> Any:
+        """Return what a user would pass: a dict."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in self}
+
+    def __repr__(self) -> str:
+        return repr(self.to_plain())
+
+
+def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) -> ByColumn:
+    """Return a dict of masked columns as pairs."""
+    if value is None:
+        return ByColumn()
+    if isinstance(value, ByColumn):
+        value = dict(value)
+    if not isinstance(value, Mapping):
+        raise SdcTypeError(
+            f"{name} must be a dict from columns, such as {example}, received "
+            f"{type(value).__name__}."
+        )
+    _check_masked(list(value), name, columns)
+    return ByColumn(value.items())
+
+
+def _check_masked(names: Sequence[Hashable], name: str, columns: Iterable[Hashable]) -> None:
+    """Raise ValueError if columns are named that are not masked."""
+    _check_once(names, name)
+    others = [each for each in names if each not in set(columns)]
+    if others:
+        raise SdcValueError(
+            f"{name} names columns that are not masked: {listed(others)}. Name them in columns, "
+            "too, or leave them out."
+        )
+
+
+def orders(value: Any, columns: Iterable[Hashable]) -> ByColumn:
+    """Return the orders of categories by column, each from the lowest to the highest."""
+    pairs = []
+    for column, order in by_column(value, "orders", columns, "{'size': ['S', 'M', 'L']}"):
+        what = f"the order of column {column!r}"
+        if isinstance(order, str) or not isinstance(order, (list, tuple, pd.Index)):
+            raise SdcTypeError(
+                f"{what} must be a list of its values, from the lowest to the highest, received "
+                f"{type(order).__name__}."
+            )
+        if len(order) < 2:
+            raise SdcValueError(f"{what} must name two values at least, received {len(order)}.")
+        values = [each.item() if isinstance(each, np.generic) else each for each in order]
+        if not all(isinstance(each, (str, bool, int, float)) for each in values):
+            kinds = dict.fromkeys(type(each).__name__ for each in values)
+            raise SdcTypeError(
+                f"{what} must name texts, numbers or booleans, received {', '.join(kinds)}."
+            )
+        if any(each != each for each in values):
+            raise SdcValueError(f"{what} has a gap: NaN has no rank. Leave it out.")
+        twice = len(values) - len(set(values))
+        if twice:
+            raise SdcValueError(f"{what} names {twice} values more than once: name each once.")
+        pairs.append((column, tuple(values)))
+    return ByColumn(pairs)
+
+
+def importance(value: Any, columns: Iterable[Hashable]) -> ByColumn:
+    """Return how much columns weigh in distances."""
+    pairs = []
+    for column, weight in by_column(value, "importance", columns, "{'age': 2}"):
+        weight = number(weight, f"importance of column {column!r}", 0.0, 1e6)
+        if weight == 0:
+            raise SdcValueError(
+                f"importance of column {column!r} must be above 0, received 0: without any weight, "
+                "its values would be mixed at will. Mask it in a set of its own."
+            )
+        pairs.append((column, weight))
+    return ByColumn(pairs)
+
+
+def masked_names(value: Any, name: str, columns: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return names of masked columns."""
+    names = name_list(value, name)
+    _check_masked(names, name, columns)
+    return names
+
+
 class SeriesSets(tuple[tuple[str | None, tuple[Hashable, ...]], ...]):
     """Names of series and their columns, one for each time; a tuple of pairs that was checked.
 

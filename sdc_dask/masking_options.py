@@ -21,7 +21,10 @@ from sdc_dask.masking.spec import Spec, nearest
 _MASKING = "--masking"
 _KINDS = {each.kind: each for each in Spec.__subclasses__()}
 _DEFAULT = Microaggregation
-_NAMES = ("columns", "by", "series")  # fields of names, which are texts whatever they look like
+# Fields of names, which are texts whatever they look like; and of what is said of some columns.
+_NAMES = ("columns", "by", "series", "nominal")
+_NAME = ("unit",)
+_BY_COLUMN = ("orders", "importance")
 
 
 def _names(_context: Any, _option: Any, texts: Sequence[str]) -> list[list[str]]:
@@ -109,6 +112,8 @@ def _options(spec: type[Spec]) -> list[click.Option]:
             how["help"] += f"; default: {str(each.default).lower()}"
         if each.name in _NAMES:
             how |= OF_NAMES
+        elif each.name in _BY_COLUMN:
+            how |= {"multiple": True, "metavar": "NAME=A,B", "callback": _names}
         elif str(each.type) == "bool":
             flag += f"/--no-{dashed}"
             how["default"] = None
@@ -139,6 +144,10 @@ def asked_spec(context: click.Context) -> Spec:
             asked[name] = value  # sets
         elif name == "series":
             asked[name] = _series(value)
+        elif name in _BY_COLUMN:
+            asked[name] = _by_column(value, given[name])
+        elif name in _NAME:
+            asked[name] = value
         elif name in _NAMES:
             asked[name] = list(itertools.chain(*value))
         elif name in held:
@@ -161,6 +170,21 @@ def _series(sets: list[list[str]]) -> Any:
             )
         named[name] = [column, *others]
     return named
+
+
+def _by_column(sets: list[list[str]], flag: str) -> dict[str, Any]:
+    """Return values by column, from lists whose first text begins with a name and "="."""
+    found: dict[str, Any] = {}
+    for first, *others in sets:
+        name, equals, value = first.partition("=")
+        if not equals or name in found:
+            raise click.UsageError(
+                f"{flag} takes a column, an equals sign and what is said of it, once for each "
+                f"column: give {flag} NAME=A,B or {flag} NAME=X."
+            )
+        values = [_value(each) for each in (value, *others)]
+        found[name] = values if others else values[0]
+    return found
 
 
 def _value(text: str) -> Any:

@@ -521,7 +521,7 @@ def test_columns_that_are_no_numbers(case: str) -> None:
     values, advice = NOT_NUMERIC[case]
     frame = people(6).assign(x=values)
     with dask.config.set({"dataframe.convert-string": False}):
-        text = refuse(TypeError, frame, ROADS["blocks"])
+        text = refuse(TypeError, frame, ROADS["projection"])
     assert "column 'x' has dtype" in text
     assert advice in text
     assert "2001" not in text

@@ -64,6 +64,7 @@ SHOWN = {
     "guide_series": "Protected 600 rows",
     "measures": "swapped, p = 5",
     "methods": "GroupAnonymity of 10,000 records in 2 groups",
+    "mixed": "below_k    0",
     "rank_swapping": "DisclosureRisk",
     "report": "for_users.html",
     "series": "72000 ['firm', 'month', 'sales']",

@@ -64,6 +64,15 @@ EVERY: dict[str, Spec] = {
     "series in one block": SeriesMicroaggregation(XY, 3, blocking=None),
     "rounded": Microaggregation(XY, 3, decimals=-1),
     "refined": Microaggregation(XY, 3, refine="thorough"),
+    "mixed": Microaggregation(
+        XY,
+        3,
+        orders={"x": ["low", "high"]},
+        nominal="y",
+        importance={"y": 2},
+        keep_integers=True,
+        unit="person",
+    ),
     "coded": Microaggregation(XY, 3, missing="separate", missing_values=[-9, 99.5]),
     "mic1d": Mic1D(XY, 20),
     "mic1d by": Mic1D(XY, 20, by=["g", "h"]),
@@ -265,7 +274,8 @@ def test_promises() -> None:
         assert spec.promise == (3 if is_micro else None), name
         assert spec.moves == (isinstance(spec, RankSwap) and name != "extremes"), name
         assert spec.draws == isinstance(spec, (RankSwap, FuzzyMicroaggregation)), name
-        assert spec.keeps_dtypes == isinstance(spec, RankSwap), name
+        keeps = isinstance(spec, RankSwap) or name == "mixed"
+        assert spec.keeps_dtypes == keeps, name
     ordered = {name for name, spec in EVERY.items() if not spec.in_blocks}
     assert {"optimal", "weights", "mic1d", "swap"} <= ordered
     assert not ordered & {"plain", "no blocks", "gain", "pcp", "fuzzy", "swap in blocks"}

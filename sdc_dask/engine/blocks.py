@@ -83,6 +83,7 @@ class Blocks:
     fused: NDArray[np.int64] = field(repr=False)  # by leaf: its number after fusion
     fill: NDArray[np.float64] = field(repr=False)  # stands for missing cells, by column
     axes: Axes | None = field(repr=False, default=None)  # what is cut, if not the columns
+    whole_leaves: bool = field(repr=False, default=False)  # whether no leaf is cut in row order
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -181,8 +182,12 @@ class Blocks:
 
     def fused_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Tell the fused leaf of every record of a partition, given its values as float64."""
+        return self.fused[self.leaf_of(part, values)]
+
+    def leaf_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the leaf of every record of a partition, given its values as float64."""
         points = _view(values, self.fill, self.axes)
-        return self.fused[self.locator.leaf_of(points, self.strata.of(part))]
+        return self.locator.leaf_of(points, self.strata.of(part))
 
 
 def _view(
@@ -201,7 +206,7 @@ def parts_of(counts: NDArray[np.int64], blocks: Blocks) -> NDArray[np.int64]:
     is left after its last pass, and to leaves that many small ones were fused with. The other
     methods promise no largest block.
     """
-    if blocks.method not in TREES:
+    if blocks.method not in TREES or blocks.whole_leaves:
         return np.ones_like(counts)
     return np.maximum(1, counts // blocks.max_block)
 

@@ -22,7 +22,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = ""
         if not is_numeric(dtype):
             raise SdcTypeError(
                 f"column {column!r} has dtype {dtype}, which is no real number{why}: "
-                f"{_advice(dtype)}"
+                f"{advice_for(dtype)}"
             )
 
 
@@ -52,7 +52,8 @@ def is_measured(dtype: object) -> bool:
     return is_numeric(dtype) or is_time(dtype)
 
 
-def _advice(dtype: object) -> str:
+def advice_for(dtype: object) -> str:
+    """Return what can be done with a column of a dtype that cannot be masked as it is."""
     arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
     if pd.api.types.is_bool_dtype(dtype):
         return "cast it to int first if its mean makes sense, or leave it out."

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sdc_dask.engine.columns import masked_array, masked_dtype, same_array, to_float
+from sdc_dask.engine.codecs import NUMBERS, Coding
+from sdc_dask.engine.columns import same_array, to_float
 from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.errors import SdcRuntimeError
@@ -31,11 +32,14 @@ class Destinations(ABC):
         Columns of the user that define strata.
     row_ids : RowIds
         Numbers what travels.
+    coding : Coding
+        What columns travel as, if not as numbers.
     """
 
     columns: Any
     by: Any
     row_ids: RowIds
+    coding: Coding = NUMBERS
 
     @abstractmethod
     def depart(self, part: pd.DataFrame, number: int) -> tuple[NDArray[np.int64], Values]:
@@ -54,7 +58,7 @@ class Destinations(ABC):
 
         `values` are those that depart, if they are at hand: they are not converted again then.
         """
-        numbers = to_float(part, self.columns) if values is None else values
+        numbers = to_float(self.coding.encode(part), self.columns) if values is None else values
         return checksum_of(numbers.reshape(len(part), len(self.columns)), part, self.by)
 
     def restore(self, part: pd.DataFrame, back: pd.DataFrame, *, moved: bool) -> list[Any]:
@@ -70,19 +74,19 @@ class Destinations(ABC):
             Whether values only changed places, so that columns keep their dtypes.
         """
         check_positions(back, np.arange(len(part)))
-        return arrays_of(part, self.columns, back.to_numpy(), moved=moved)
+        return self.arrays(part, back.to_numpy(), moved=moved)
 
+    def arrays(self, part: pd.DataFrame, values: NDArray[np.float64], *, moved: bool) -> list[Any]:
+        """Return numbers that came back as arrays of the dtypes that masked columns have.
 
-def arrays_of(
-    part: pd.DataFrame, columns: Sequence[Hashable], values: NDArray[np.float64], *, moved: bool
-) -> list[Any]:
-    """Return numbers as arrays of the dtypes that masked columns have."""
-    make = same_array if moved else _mean_array
-    return [make(values[:, j], part[column].dtype) for j, column in enumerate(columns)]
-
-
-def _mean_array(values: NDArray[np.float64], dtype: object) -> Any:
-    return masked_array(values, masked_dtype(dtype))
+        `part` has the columns with the dtypes that they had.
+        """
+        return [
+            same_array(values[:, j], part[column].dtype)
+            if moved
+            else self.coding.array(column, values[:, j], part[column].dtype)
+            for j, column in enumerate(self.columns)
+        ]
 
 
 def check_positions(back: pd.DataFrame, expected: NDArray[np.int64]) -> None:

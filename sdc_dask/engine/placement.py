@@ -10,11 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks, cut_counts, parts_of
+from sdc_dask.engine.codecs import NUMBERS, Coding
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.destinations import Destinations
+from sdc_dask.engine.destinations import Destinations, Values, checksum_of
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.row_ids import RowIds, check_bits, partitions_wanted
 from sdc_dask.engine.scan import Expected, Scan
+from sdc_dask.engine.units import unit_codes
 from sdc_dask.errors import SdcValueError
 
 
@@ -28,6 +30,8 @@ class Placement(Destinations):
     counts: NDArray[np.int64]  # by fused leaf, in this frame
     cut: NDArray[np.int64]  # fused leaves that are cut in row order
     rank_start: dict[int, NDArray[np.int64]]  # by partition: rank of its first record, by cut leaf
+    coding: Coding = NUMBERS
+    unit: Hashable | None = None  # a column whose codes travel beside the values
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -70,10 +74,28 @@ class Placement(Destinations):
         self, part: pd.DataFrame, number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return block and row id of every record of a partition in one integer, and values."""
-        values = to_float(part, self.columns)
+        coded = self.coding.encode(part)
+        values = to_float(coded, self.columns)
         self.expected.check(number, values)
-        block = self.block_of(part, number, values)
-        return self.row_ids.key(block, self.row_ids.ids(number, len(part))), values
+        block = self.block_of(coded, number, values)
+        key = self.row_ids.key(block, self.row_ids.ids(number, len(part)))
+        return key, self._with_units(part, values)
+
+    def _with_units(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.unit is None:
+            return values
+        return np.column_stack([values, unit_codes(part[self.unit])])
+
+    def needed(self) -> list[Hashable]:
+        """Return the columns that tell the place of a record, and its unit."""
+        others = [] if self.unit is None else [self.unit]
+        return list(dict.fromkeys([*super().needed(), *others]))
+
+    def checksum(self, part: pd.DataFrame, values: Values | None = None) -> np.uint64:
+        """Return a checksum of the values, and their order, that decide where rows go."""
+        if values is None:
+            values = self._with_units(part, to_float(self.coding.encode(part), self.columns))
+        return checksum_of(values, part, self.by)
 
     def divisions(self, n_partitions: int, width: int | None = None) -> list[int]:
         """Pack blocks into partitions: the first key of every partition, and one beyond the last.
@@ -90,12 +112,22 @@ class Placement(Destinations):
         return self.row_ids.first_keys([*first.tolist(), len(counts)])
 
 
-def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: bool) -> Placement:
+def place(
+    frame: Frame,
+    blocks: Blocks,
+    scan: Scan,
+    k: int,
+    *,
+    planned_here: bool,
+    coding: Coding = NUMBERS,
+    unit: Hashable | None = None,
+) -> Placement:
     """Place the records of a frame into blocks.
 
     Parameters
     ----------
     frame : pandas or Dask DataFrame
+        Of numbers.
     blocks : Blocks
     scan : Scan
         Of the frame.
@@ -104,6 +136,10 @@ def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: boo
     planned_here : bool
         Whether the blocks were planned for this very frame, so that their counts hold. If not,
         the records are counted and blocks below k are an error.
+    coding : Coding, optional
+        How the frame was made of that whose records depart.
+    unit : column, optional
+        Whose codes travel beside the values.
     """
     blocks = replace(blocks, leaves=blocks.leaves.counts_alone())
     needed = frame[blocks.needed()]
@@ -126,7 +162,7 @@ def place(frame: Frame, blocks: Blocks, scan: Scan, k: int, *, planned_here: boo
             before = before + by_partition[number]
     expected = scan.expected(blocks.columns)
     row_ids = RowIds.of(scan.rows)
-    placement = Placement(blocks, expected, row_ids, counts, cut, rank_start)
+    placement = Placement(blocks, expected, row_ids, counts, cut, rank_start, coding, unit)
     check_bits(len(placement.block_counts), placement.row_ids)
     return placement
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.columns import masked_array, masked_dtype, same_array, with_columns
+from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.destinations import Destinations
 from sdc_dask.engine.frames import (
     Calls,
@@ -88,10 +88,10 @@ class Step:
 
     def result_meta(self, meta: pd.DataFrame) -> dict[Hashable, Any]:
         """Return empty columns with the dtypes that the columns will have."""
-        columns = self.destinations.columns
-        dtypes = {name: meta[name].dtype for name in columns}
+        there = self.destinations
+        dtypes = {name: meta[name].dtype for name in there.columns}
         return {
-            name: pd.Series([], dtype=dtype if self.moved else masked_dtype(dtype))
+            name: pd.Series([], dtype=dtype if self.moved else there.coding.dtype(name, dtype))
             for name, dtype in dtypes.items()
         }
 
@@ -198,16 +198,16 @@ def stay_in_blocks(frame: Frame, step: Step) -> Frame:
     pandas or Dask DataFrame
         All columns and the index, in order of block and row.
     """
-    call, there, mask = Calls.of(frame), step.destinations, step.mask
+    call, there = Calls.of(frame), step.destinations
     assert isinstance(there, Placement)
-    assert isinstance(mask, BlockMask)
+    shared = call.share(step)
     result = with_columns(meta_of(frame), step.result_meta(meta_of(frame)))
     left = map_partitions([frame], _depart_whole, there)
     divisions = there.divisions(len(left))
     meta = _depart_whole(meta_of(frame), NO_PARTITION, there)
     counts = there.rows_between(divisions) if call.lazy else [int(there.counts.sum())]
     stayed = [
-        call(_stay, part, there.row_ids, mask, there.columns, result, count, step.moved)
+        call(_stay, part, shared, meta_of(frame), result, count)
         for part, count in zip(call.route(left, meta, divisions), counts, strict=True)
     ]
     # No divisions: those of the routing are no divisions of the index.
@@ -281,28 +281,22 @@ def _depart_whole(part: pd.DataFrame, number: int, there: Placement) -> pd.DataF
 
 
 def _stay(
-    routed: pd.DataFrame,
-    row_ids: RowIds,
-    mask: BlockMask,
-    columns: tuple[Hashable, ...],
-    meta: pd.DataFrame,
-    count: int,
-    moved: bool,
+    routed: pd.DataFrame, step: Step, original: pd.DataFrame, meta: pd.DataFrame, count: int
 ) -> pd.DataFrame:
     """Mask the blocks of a partition that has all columns aboard, and restore their names."""
     if len(routed) != count:
         raise SdcRuntimeError(f"{len(routed)} rows came to blocks of {count} rows. {NOT_THE_SAME}")
-    _, values = mask_sorted(routed, row_ids, mask)
+    there, mask = step.destinations, step.mask
+    assert isinstance(mask, BlockMask)
+    _, values = mask_sorted(routed, there.row_ids, mask)
     frame = routed.set_index([name for name in routed.columns if name[0] == "i"])
     frame.index.names = meta.index.names
     frame.attrs = {}
-    places = {column: j for j, column in enumerate(columns)}
+    places = {column: j for j, column in enumerate(there.columns)}
     picked = [
         f"v{places[column]}" if column in places else f"c{position}"
         for position, column in enumerate(meta.columns)
     ]
     frame = frame[picked].set_axis(meta.columns, axis="columns")
-    for j, column in enumerate(columns):
-        array = (same_array if moved else masked_array)(values[:, j], meta[column].dtype)
-        frame[column] = pd.Series(array, index=frame.index, copy=False)
-    return frame
+    arrays = there.arrays(original, values, moved=step.moved)
+    return with_columns(frame, dict(zip(there.columns, arrays, strict=True)))

@@ -22,12 +22,20 @@ from sdc_dask.kernels.live_index import (
     remove_from_tree,
     scaled_distances_to,
 )
+from sdc_dask.kernels.nominal import (
+    Nominal,
+    add_by_category,
+    add_mismatches,
+    count_categories,
+    distances_by_category,
+    no_nominal,
+)
 from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
 
 _SHRINK = 4  # records per record that is left, when these get a tree of their own
 
 
-def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) -> NDArray[np.int64]:
     """Group records by MDAV-generic, with the implementation that suits their number.
 
     Parameters
@@ -36,6 +44,8 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
         Coordinates in which distances are Euclidean. Finite, rows in row-id order.
     k : int
         Smallest group, 2 or more; ``n >= k``.
+    nominal : Nominal, optional
+        Categories, whose squared distances are added. They are scanned, as no tree holds them.
 
     Returns
     -------
@@ -71,7 +81,9 @@ def mdav(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """
     # Around the origin, sums of what is left lose least, and the index can bound by radius.
     points = centred(points)
-    return mdav_indexed(points, k) if _index_pays(*points.shape) else mdav_brute(points, k)
+    if nominal is None and _index_pays(*points.shape):
+        return mdav_indexed(points, k)
+    return mdav_brute(points, k, nominal)
 
 
 def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -113,17 +125,25 @@ def _index_pays(n: int, d: int) -> bool:
     return n > 1000 * 1.35**d
 
 
-@jit
-def mdav_brute(points, k):
+def mdav_brute(
+    points: NDArray[np.float64], k: int, nominal: Nominal | None = None
+) -> NDArray[np.int64]:
     """Group records by MDAV, scanning what is left for every question: O(n^2 d / k).
 
     Parameters, result and rule are those of :func:`mdav`.
     """
+    return _mdav_brute(points, no_nominal(len(points)) if nominal is None else nominal, k)
+
+
+@jit
+def _mdav_brute(points, nominal, k):
     n, d = points.shape
     labels = np.empty(n, np.int64)
     # One array a dimension, so that the compiler turns the distance loops into vector code.
     # Records that are left stay in front; a removed one is overwritten by the last.
     live = np.ascontiguousarray(points.T)
+    codes = nominal.codes.copy()
+    counts = count_categories(nominal)
     ids = np.arange(n)
     left = n
     exact = exact_count(points)
@@ -141,6 +161,8 @@ def mdav_brute(points, k):
             distances_to(live, left, query, distance)
         else:
             scaled_distances_to(live, left, query, scale, distance)
+        table = distances_by_category(counts, nominal.weight, scale)
+        add_by_category(codes, left, table, distance)
         seed = farthest_scanned(distance, ids, left)
         for turn in range(2 if pair else 1):
             if turn == 1:
@@ -149,6 +171,7 @@ def mdav_brute(points, k):
             for j in range(d):
                 query[j] = points[seed, j]
             distances_to(live, left, query, distance)
+            add_mismatches(codes, left, nominal.codes[:, seed], nominal.weight, distance)
             distance[place[seed]] = -1.0
             nearest_scanned(distance, ids, left, k, group_distance, group_id)
             for g in range(k):
@@ -156,10 +179,14 @@ def mdav_brute(points, k):
                 labels[row] = label
                 for j in range(d):
                     total[j] -= points[row, j]
+                for j in range(len(codes)):
+                    counts[j, nominal.codes[j, row]] -= 1
                 left -= 1
                 hole = place[row]
                 for j in range(d):
                     live[j, hole] = live[j, left]
+                for j in range(len(codes)):
+                    codes[j, hole] = codes[j, left]
                 distance[hole] = distance[left]
                 ids[hole] = ids[left]
                 place[ids[left]] = hole

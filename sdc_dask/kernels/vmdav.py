@@ -20,9 +20,19 @@ from sdc_dask.kernels.live_index import (
     nearest_scanned,
     remove_from_tree,
 )
+from sdc_dask.kernels.nominal import (
+    Nominal,
+    add_by_category,
+    add_mismatches,
+    count_categories,
+    distances_by_category,
+    no_nominal,
+)
 
 
-def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]:
+def vmdav(
+    points: NDArray[np.float64], k: int, gain: float, nominal: Nominal | None = None
+) -> NDArray[np.int64]:
     """Group records by V-MDAV, with the implementation that suits their number.
 
     Parameters
@@ -36,6 +46,8 @@ def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]
         distance to the group is less than `gain` times its distance to the other records that are
         left. 0 keeps groups at k records, which is nearly MDAV with a fixed centroid. The paper
         suggests 0.2 for scattered data and 1.1 for clustered data.
+    nominal : Nominal, optional
+        Categories, whose squared distances are added. They are scanned, as no tree holds them.
 
     Returns
     -------
@@ -74,8 +86,9 @@ def vmdav(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]
     """
     # Around the origin, the sums of centroids lose least.
     points = centred(points)
-    kernel = vmdav_indexed if _index_pays(*points.shape) else vmdav_brute
-    return kernel(points, k, float(gain))
+    if nominal is None and _index_pays(*points.shape):
+        return vmdav_indexed(points, k, float(gain))
+    return vmdav_brute(points, k, float(gain), nominal)
 
 
 def vmdav_indexed(points: NDArray[np.float64], k: int, gain: float) -> NDArray[np.int64]:
@@ -93,15 +106,23 @@ def _index_pays(n: int, d: int) -> bool:
     return n > 600 * 1.33**d
 
 
-@jit
-def vmdav_brute(points, k, gain):
+def vmdav_brute(
+    points: NDArray[np.float64], k: int, gain: float, nominal: Nominal | None = None
+) -> NDArray[np.int64]:
     """Group records by V-MDAV, scanning what is left for every question: O(n^2 d).
 
     Parameters, result and rule are those of :func:`vmdav`.
     """
+    return _vmdav_brute(points, no_nominal(len(points)) if nominal is None else nominal, k, gain)
+
+
+@jit
+def _vmdav_brute(points, nominal, k, gain):
     n = len(points)
     labels = np.full(n, -1, np.int64)
-    order = _from_outside_in(points)
+    order = _from_outside_in(points, nominal)
+    weight = nominal.weight
+    codes = nominal.codes.copy()
     # One array a dimension, so that the compiler turns the distance loops into vector code.
     # Records that are left stay in front; a removed one is overwritten by the last.
     live = np.ascontiguousarray(points.T)
@@ -119,21 +140,24 @@ def vmdav_brute(points, k, gain):
             turn += 1
         seed = order[turn]
         distances_to(live, left, points[seed], reach)
+        add_mismatches(codes, left, nominal.codes[:, seed], weight, reach)
         reach[place[seed]] = -1.0
         nearest_scanned(reach, ids, left, k, group_distance, group_id)
         for g in range(k):
             labels[group_id[g]] = groups
             left -= 1
-            _fill_hole(live, ids, place, reach, place[group_id[g]], left)
+            _fill_hole(live, codes, ids, place, reach, place[group_id[g]], left)
         if gain > 0.0:
             for g in range(1, k):
                 distances_to(live, left, points[group_id[g]], distance)
+                add_mismatches(codes, left, nominal.codes[:, group_id[g]], weight, distance)
                 _lower(reach, distance, left)
             size = k
             while size < 2 * k - 1 and left > 1:
                 e = _place_of_smallest(reach, ids, left)
                 row = ids[e]
                 distances_to(live, left, points[row], distance)
+                add_mismatches(codes, left, nominal.codes[:, row], weight, distance)
                 distance[e] = np.inf
                 other = _place_of_smallest(distance, ids, left)
                 if not _is_closer(reach[e], distance[other], gain):
@@ -141,15 +165,15 @@ def vmdav_brute(points, k, gain):
                 _lower(reach, distance, left)
                 labels[row] = groups
                 left -= 1
-                _fill_hole(live, ids, place, reach, e, left)
+                _fill_hole(live, codes, ids, place, reach, e, left)
                 size += 1
         groups += 1
-    _join_closest(points, labels, groups)
+    _join_closest(points, nominal, labels, groups)
     return labels
 
 
 @jit
-def _from_outside_in(points):
+def _from_outside_in(points, nominal):
     """Order rows by their distance to the centroid, the farthest first; of equals the lowest."""
     n, d = points.shape
     total = np.zeros(d)
@@ -163,6 +187,8 @@ def _from_outside_in(points):
         for j in range(d):
             gap = scale * points[i, j] - centre[j]
             closeness[i] -= gap * gap
+    table = distances_by_category(count_categories(nominal), nominal.weight, scale)
+    add_by_category(nominal.codes, n, -table, closeness)
     return np.argsort(closeness, kind="mergesort")
 
 
@@ -173,10 +199,12 @@ def _is_closer(inner, outer, gain):
 
 
 @jit
-def _fill_hole(live, ids, place, reach, hole, last):
+def _fill_hole(live, codes, ids, place, reach, hole, last):
     """Overwrite the record at a place by the last one."""
     for j in range(live.shape[0]):
         live[j, hole] = live[j, last]
+    for j in range(codes.shape[0]):
+        codes[j, hole] = codes[j, last]
     reach[hole] = reach[last]
     ids[hole] = ids[last]
     place[ids[last]] = hole
@@ -200,9 +228,10 @@ def _place_of_smallest(distance, ids, left):
 
 
 @jit
-def _join_closest(points, labels, groups):
+def _join_closest(points, nominal, labels, groups):
     """Let every record that has no group join the one of the nearest centroid."""
     n, d = points.shape
+    columns = len(nominal.weight)
     size = np.zeros(groups, np.int64)
     total = np.zeros((groups, d))
     for i in range(n):
@@ -210,6 +239,7 @@ def _join_closest(points, labels, groups):
             size[labels[i]] += 1
             for j in range(d):
                 total[labels[i], j] += points[i, j]
+    first, members = _members(labels, size)
     # Squared distances to centroids times one number are compared times the square of another.
     exact = exact_count(points) // size.max()
     scale = np.empty(groups)
@@ -226,6 +256,18 @@ def _join_closest(points, labels, groups):
                 for j in range(d):
                     gap = scale[g] * points[i, j] - centre[g, j]
                     distance += gap * gap
+                for j in range(columns):
+                    # A centroid is as far from a record as its records are on average, less what
+                    # they are from it themselves: half the mean distance of all their pairs.
+                    own = members[first[g] : first[g + 1]]
+                    apart = 0
+                    within = 0
+                    for a in own:
+                        apart += nominal.codes[j, a] != nominal.codes[j, i]
+                        for b in own:
+                            within += nominal.codes[j, a] != nominal.codes[j, b]
+                    times = np.float64(2 * size[g] * apart - within)
+                    distance += 0.5 * nominal.weight[j] * (scale[g] / size[g]) ** 2 * times
                 if distance * closest_scale**2 < closest * scale[g] ** 2:
                     closest = distance
                     closest_scale = scale[g]
@@ -233,10 +275,26 @@ def _join_closest(points, labels, groups):
 
 
 @jit
+def _members(labels, size):
+    """Return the records that have a group, group by group, and where each group begins."""
+    first = np.zeros(len(size) + 1, np.int64)
+    first[1:] = np.cumsum(size)
+    place = first[:-1].copy()
+    members = np.empty(first[-1], np.int64)
+    for i in range(len(labels)):
+        if labels[i] >= 0:
+            members[place[labels[i]]] = i
+            place[labels[i]] += 1
+    return first, members
+
+
+@jit
 def _vmdav_indexed(points, k, gain, dims):
     n = len(points)
+    # Categories are in no tree.
+    nominal = Nominal(np.empty((0, n), np.int64), np.empty(0))
     labels = np.full(n, -1, np.int64)
-    order = _from_outside_in(points)
+    order = _from_outside_in(points, nominal)
     tree = build_tree(points, dims)
     group_distance = np.empty(k)
     group_id = np.empty(2 * k - 1, np.int64)
@@ -272,7 +330,7 @@ def _vmdav_indexed(points, k, gain, dims):
             near_id[size] = other
             size += 1
         groups += 1
-    _join_closest(points, labels, groups)
+    _join_closest(points, nominal, labels, groups)
     return labels
 
 

@@ -29,8 +29,10 @@ def auto_blocking(d: int) -> str:
     return "tree" if d <= FEW_COLUMNS else "halves"
 
 
-def auto_block(n: int, d: int, k: int) -> int:
+def auto_block(n: int, d: int, k: int, *, indexed: bool = True) -> int:
     """Choose L from the number of records, of columns, and the group size.
+
+    Where records cannot be `indexed`, as categories cannot, they are scanned.
 
     Examples
     --------
@@ -38,7 +40,9 @@ def auto_block(n: int, d: int, k: int) -> int:
     (7400, 410000, 17000)
     """
     budget = max(MICROSECONDS_A_RECORD, SECONDS_IN_ALL * 1e6 / n)
-    size = max(_brute_size(budget, d, k), _indexed_size(budget, d, k))
+    size = _brute_size(budget, d, k)
+    if indexed:
+        size = max(size, _indexed_size(budget, d, k))
     size = min(size, LARGEST_CELLS / d)
     return max(10 * k, _two_digits(size))
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
+import pandas as pd
+
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.codecs import NUMBERS, Coding
 from sdc_dask.engine.columns import check_numeric
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.placement import Placement, place
 from sdc_dask.engine.scan import Scan, scan
 from sdc_dask.engine.strata import Strata, StrataRule
+from sdc_dask.engine.units import fuse_by_units
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 
@@ -67,11 +71,16 @@ def check_options(spec: Blockwise, blockings: Sequence[str | None]) -> dict[str,
 
 def check_frame(spec: Blockwise, frame: Frame) -> None:
     """Raise an error unless a frame has the columns, and these are numbers."""
+    meta = check_columns(spec, frame)
+    check_numeric(meta, [column for each in spec.columns for column in each])
+
+
+def check_columns(spec: Blockwise, frame: Frame) -> pd.DataFrame:
+    """Raise an error unless a frame has the columns; return it without records."""
     meta = arguments.unique_columns(frame)
-    masked = [column for each in spec.columns for column in each]
-    arguments.existing(meta, masked, "columns")
-    check_numeric(meta, masked)
+    arguments.existing(meta, [column for each in spec.columns for column in each], "columns")
     arguments.check_strata_columns(meta, spec.by)
+    return meta
 
 
 def rules(
@@ -108,16 +117,18 @@ def blocks_for(
     largest: int,
     *,
     fill: bool = False,
+    unit: Hashable | None = None,
 ) -> Blocks:
     """Return the blocks of records, which are planned unless they are made already.
 
     `largest` is the block size that "auto" stands for. To `fill` blocks is to fuse those that are
-    far below the largest: a 2^d-tree of many columns has leaves of few records.
+    far below the largest: a 2^d-tree of many columns has leaves of few records. With a
+    `unit`, blocks have k of these.
     """
     if isinstance(method, Blocks):
         return method
     max_block = largest if isinstance(spec.max_block, str) else spec.max_block
-    return plan_blocks(
+    blocks = plan_blocks(
         frame,
         scanned,
         strata,
@@ -128,11 +139,24 @@ def blocks_for(
         method=method or WHOLE,
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
+    return blocks if unit is None else fuse_by_units(frame, blocks, coordinates, unit, spec.k)
 
 
-def place_in_blocks(frame: Frame, spec: Blockwise, scanned: Scan, blocks: Blocks) -> Placement:
-    """Return where the records of a frame go, by blocks that were planned for it or before."""
-    return place(frame, blocks, scanned, spec.k, planned_here=blocks is not spec.blocking)
+def place_in_blocks(
+    frame: Frame,
+    spec: Blockwise,
+    scanned: Scan,
+    blocks: Blocks,
+    *,
+    coding: Coding = NUMBERS,
+    unit: Hashable | None = None,
+) -> Placement:
+    """Return where the records of a frame go, by blocks that were planned for it or before.
+
+    The frame has numbers, which a `coding` may have made of other values.
+    """
+    here = blocks is not spec.blocking
+    return place(frame, blocks, scanned, spec.k, planned_here=here, coding=coding, unit=unit)
 
 
 def blockings(*others: str) -> list[str | None]:

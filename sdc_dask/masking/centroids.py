@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.masks import BlockMask
@@ -20,6 +21,7 @@ from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.ordered import ordered
 from sdc_dask.kernels.refine import quick, refine, strength, thorough
 from sdc_dask.kernels.vmdav import vmdav
+from sdc_dask.masking.mixed import NominalColumns, Representatives, rounded
 
 THOROUGH = "thorough"  # how groups are refined
 
@@ -32,12 +34,14 @@ class Mdav:
     """Groups of k by MDAV."""
 
     k: int
+    nominal: NominalColumns = field(default_factory=NominalColumns)
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Tell the group of every record."""
-        return mdav(points, self.k)
+        plain, nominal = self.nominal.split(values, points)
+        return mdav(plain, self.k, nominal)
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,14 @@ class Vmdav:
 
     k: int
     gain: float
+    nominal: NominalColumns = field(default_factory=NominalColumns)
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Tell the group of every record."""
-        return vmdav(points, self.k, self.gain)
+        plain, nominal = self.nominal.split(values, points)
+        return vmdav(plain, self.k, self.gain, nominal)
 
 
 @dataclass(frozen=True)
@@ -115,12 +121,18 @@ class Refined:
 
 @dataclass(frozen=True)
 class MaskByCentroids(BlockMask):
-    """Group the records of every block and replace them by the centroids of their groups."""
+    """Group the records of every block and replace them by the centroids of their groups.
+
+    In columns whose means do not stand for a group, representatives replace them. If units are
+    grouped, a unit is what stands for its records in the block, and these stay together.
+    """
 
     k: int
     coordinates: Coordinates
     grouping: Grouping
     decimals: int | None = None
+    representatives: Representatives = field(default_factory=Representatives)
+    by_unit: bool = False  # whether the last value is the unit of a record
 
     def mask(
         self,
@@ -129,6 +141,8 @@ class MaskByCentroids(BlockMask):
         numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         """Mask the blocks of a partition."""
+        if self.by_unit:
+            return self._mask_units(values, bounds)
         check_size(int(np.diff(bounds).min(initial=self.k)), self.k)
         points = self.coordinates.points(values)
         labels = np.empty(len(values), np.int64)
@@ -137,13 +151,42 @@ class MaskByCentroids(BlockMask):
             block = self.grouping(values[begin:end], points[begin:end])
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
-        return centroids(values, labels, self.coordinates, self.k, self.decimals)
+        return self._represented(values, labels)
+
+    def _mask_units(
+        self, values: NDArray[np.float64], bounds: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        labels = np.empty(len(values), np.int64)
+        groups = 0
+        for begin, end in itertools.pairwise(bounds):
+            # Units are numbered in the order of their first records.
+            unit, codes = pd.factorize(values[begin:end, -1])
+            check_size(len(codes), self.k, "units")
+            first = np.unique(unit, return_index=True)[1]
+            units = self._represented(values[begin:end, :-1].copy(), unit)[first]
+            units = np.ascontiguousarray(units)
+            block = self.grouping(units, self.coordinates.points(units))
+            labels[begin:end] = block[unit] + groups
+            groups += int(block.max()) + 1
+        masked = self._represented(np.ascontiguousarray(values[:, :-1]), labels)
+        # Nothing of units leaves the place where records are masked.
+        return np.column_stack([masked, np.zeros(len(masked))])
+
+    def _represented(
+        self, values: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return what stands for the group of every record. May overwrite values."""
+        if not self.representatives:
+            return centroids(values, labels, self.coordinates, self.k, self.decimals)
+        original = values.copy()
+        means = centroids(values, labels, self.coordinates, self.k, None)
+        return self.representatives(original, means, labels, self.decimals)
 
 
-def check_size(records: int, k: int) -> None:
+def check_size(number: int, k: int, what: str = "records") -> None:
     """Raise RuntimeError if a set of records, which was planned to hold a group, cannot."""
-    if records < k:
-        raise SdcRuntimeError(f"a block has {records} records, fewer than k={k}. {NOT_THE_SAME}")
+    if number < k:
+        raise SdcRuntimeError(f"a block has {number} {what}, fewer than k={k}. {NOT_THE_SAME}")
 
 
 def centroids(
@@ -173,10 +216,7 @@ def centroids(
     replace_by_centroids(values, labels)
     values = np.ldexp(values, room) + 0.0 if room.any() else values
     if decimals is not None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            rounded = np.round(values, decimals) + 0.0
-        # A number that is too large to be scaled has no such digits.
-        values = np.where(np.isfinite(rounded), rounded, values)
+        values = rounded(values, decimals)
     # One bit pattern for all missing cells, whatever they were.
     values[np.isnan(values)] = np.nan
     return values

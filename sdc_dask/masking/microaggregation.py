@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from sdc_dask import arguments
 from sdc_dask.aggregation import Measure, power
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.codecs import NUMBER, WHOLE, Asked, Coding, coding_of, kinds_of
+from sdc_dask.engine.columns import check_numeric, is_numeric
+from sdc_dask.engine.frames import Frame, meta_of
 from sdc_dask.engine.masks import Mask
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.projections import (
@@ -26,7 +29,8 @@ from sdc_dask.engine.scan import Scan
 from sdc_dask.engine.sort import Projection, Records, plan_order
 from sdc_dask.engine.strata import Strata
 from sdc_dask.engine.trip import Step
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.masking import blockwise
 from sdc_dask.masking.auto_block import auto_block, auto_blocking, linear_block
 from sdc_dask.masking.centroids import (
@@ -39,6 +43,12 @@ from sdc_dask.masking.centroids import (
     Vmdav,
 )
 from sdc_dask.masking.in_order import MaskInOrder
+from sdc_dask.masking.mixed import (
+    NominalColumns,
+    mixed_coordinates,
+    nominal_columns,
+    representatives,
+)
 from sdc_dask.masking.spec import Spec, needed, option
 
 # Methods by name: whether records are put in order and cut into groups, unlike those that compare
@@ -66,8 +76,10 @@ class Microaggregation(Spec):
     Parameters
     ----------
     columns : list, or list of lists
-        Numeric columns to mask: one set, or several that are masked each on its own. k holds for
-        every set of columns, not for their combination.
+        Columns to mask: one set, or several that are masked each on its own. k holds for every set
+        of columns, not for their combination. Numbers, and with "mdav" and "vmdav" also dates,
+        texts, booleans and categories; a group gets the means of its numbers and dates, the
+        medians of ordered categories, and the most frequent of others.
     k : int
         Smallest group, 2 or more.
     method : str, default "mdav"
@@ -115,6 +127,21 @@ class Microaggregation(Spec):
     decimals : int, optional
         Round centroids to so many digits after the decimal point, or before it if negative. The
         mean of integers tells by its fraction how many records it is of: with 0 it does not.
+    orders : dict, optional
+        Columns of ordered values, each with a list of all of them from the lowest to the highest,
+        such as ``{"education": ["primary", "secondary", "tertiary"]}``. Ordered categories have
+        their order already.
+    nominal : name or list of names, optional
+        Columns whose values are equal or different, whatever their dtype is, for instance codes.
+    importance : dict, optional
+        How much squared differences of columns count, such as ``{"age": 2}``: 1 by default. Two
+        nominal values are as far apart as numbers are that differ by their deviation.
+    keep_integers : bool, default False
+        Whether integers stay integers: their means are rounded, which keeps k.
+    unit : name, optional
+        The person or household that records belong to, of which there may be several: k then
+        counts different units. With "mdav" and "vmdav"; blocks are not cut where all their records
+        are equal.
     gain : float, default 0.2
         Of "vmdav": a group takes one more record if that is closer to it than `gain` times its
         distance to the other records. 0 never does.
@@ -137,7 +164,7 @@ class Microaggregation(Spec):
 
     kind: ClassVar[str] = "microaggregation"
 
-    columns: Any = needed("numeric columns to mask; several sets are masked each on its own")
+    columns: Any = needed("columns to mask; several sets are masked each on its own")
     k: int = needed("smallest group")
     _: KW_ONLY
     method: str = option("mdav", f"how groups are formed: {', '.join(METHODS)}")
@@ -156,6 +183,15 @@ class Microaggregation(Spec):
         False, "true, thorough, or how often records are tried in other groups: a smaller SSE"
     )
     decimals: int | None = option(None, "digits to which centroids are rounded")
+    orders: Mapping[Hashable, Sequence[Any]] | None = option(
+        None, "NAME=LOW,...,HIGH: a column of ordered values; again for another column"
+    )
+    nominal: Any = option(None, "columns whose values are equal or different, such as codes")
+    importance: Mapping[Hashable, float] | None = option(
+        None, "NAME=X: how much squared differences of a column count; again for another column"
+    )
+    keep_integers: bool = option(False, "round means of integers, which stay integers")
+    unit: Any = option(None, "the column of persons or households, which k counts then")
     gain: float | None = option(None, "of vmdav: how readily a group takes more than k records")
     weights: Sequence[float] | None = option(None, "of weighted_mean: one for each column")
     measure: Measure | tuple[Measure, Measure] | None = option(
@@ -176,10 +212,62 @@ class Microaggregation(Spec):
                 )
         if self.blocks_by is None:
             arguments.no_block_size(kept["max_block"])
+        kept |= self._checked_kinds([name for each in kept["columns"] for name in each])
         kept["refine"] = self._checked_refine()
         kept |= _own_option(self, kept["columns"])
         for name, value in kept.items():
             object.__setattr__(self, name, value)
+
+    def _checked_kinds(self, masked: Sequence[Hashable]) -> dict[str, Any]:
+        """Return what is said of columns that are no plain numbers, or of their weights."""
+        kept: dict[str, Any] = {
+            "orders": arguments.orders(self.orders, masked),
+            "nominal": arguments.masked_names(self.nominal, "nominal", masked),
+            "importance": arguments.importance(self.importance, masked),
+            "keep_integers": arguments.flag(self.keep_integers, "keep_integers"),
+        }
+        both = [name for name, _ in kept["orders"] if name in kept["nominal"]]
+        if both:
+            raise SdcValueError(
+                f"orders and nominal both name columns: {arguments.listed(both)}. Values have an "
+                "order, or none."
+            )
+        if kept["keep_integers"] and (self.decimals or 0) < 0:
+            raise SdcValueError(
+                "decimals below 0 and keep_integers do not go together: rounded means may be "
+                "beyond what a column can hold. Leave one of them out."
+            )
+        if self.unit is not None:
+            kept["unit"] = self._checked_unit(masked)
+        given = [name for name, value in kept.items() if value not in (False, (), None)]
+        if given and self.ordered:
+            raise SdcValueError(
+                f"{given[0]} has no meaning with method={self.method!r}, which puts numbers in "
+                "order: leave it out, or use method='mdav' or 'vmdav'."
+            )
+        if kept["importance"] and not self.standardize:
+            raise SdcValueError(
+                "importance has no meaning with standardize=False, which measures columns in their "
+                "own units: leave one of them out."
+            )
+        return kept
+
+    def _checked_unit(self, masked: Sequence[Hashable]) -> Hashable:
+        if not isinstance(self.unit, Hashable):
+            raise SdcTypeError(
+                f"unit must be the name of one column, received {type(self.unit).__name__}."
+            )
+        if self.unit in masked:
+            raise SdcValueError(
+                f"unit names a column that is masked: {self.unit!r}. Name the persons or "
+                "households, who are not masked, and drop the column from a release."
+            )
+        if isinstance(self.blocking, Blocks):
+            raise SdcValueError(
+                "unit has no meaning with blocks that are made, which were made for k records: "
+                "name a blocking, such as 'tree'."
+            )
+        return self.unit
 
     def _checked_refine(self) -> bool | int | str:
         value = self.refine
@@ -235,22 +323,74 @@ class Microaggregation(Spec):
         refined = ", refined" if self.refine else ""
         return f"microaggregation by {self.method}{refined}, k = {self.k:,}"
 
+    @property
+    def categories(self) -> tuple[Hashable, ...]:
+        """Columns that are said to hold categories, whatever their dtypes are."""
+        return (*dict(self.orders or ()), *self.nominal)
+
+    @property
+    def keeps_dtypes(self) -> bool:  # type: ignore[override]
+        """Whether integers stay integers."""
+        return self.keep_integers
+
+    def dtype_of(self, column: Hashable, dtype: Any) -> Any:
+        """Return the dtype that a masked column has, by the one that it had."""
+        is_mean = is_numeric(dtype) and column not in self.categories
+        return super().dtype_of(column, dtype) if is_mean else dtype
+
     def check(self, frame: Frame) -> None:
-        """Raise an error unless a frame has the columns, and these are numbers."""
-        blockwise.check_frame(self, frame)
+        """Raise an error unless a frame has the columns, and these can be masked."""
+        meta = blockwise.check_columns(self, frame)
+        if self.missing_values:
+            check_numeric(meta, self.masked, ", as missing_values need")
+        if self.ordered:
+            check_numeric(meta, self.masked, f", as method={self.method!r} needs")
+        if self.unit is not None:
+            arguments.existing(meta, [self.unit], "unit")
+        kinds = self._taken_for(meta)
+        others = [name for name, each in kinds.items() if each.kind not in (NUMBER, WHOLE)]
+        for name, value, allowed in (
+            ("standardize=False", not self.standardize, "they have no unit in common"),
+            ("refine", self.refine and others, "only groups of numbers are refined"),
+            ("blocking= with blocks that are made", isinstance(self.blocking, Blocks), "blocks"),
+        ):
+            if value and others:
+                raise SdcValueError(
+                    f"{name} is for numbers alone, and columns are none: "
+                    f"{arguments.listed(others)}: {allowed}. Leave it out, or leave them out."
+                )
+
+    def _taken_for(self, meta: pd.DataFrame) -> dict[Hashable, Asked]:
+        """Return what the columns of a frame are taken for."""
+        orders = dict(self.orders or ())
+        return kinds_of(meta, self.masked, orders, self.nominal, keep_integers=self.keep_integers)
 
     def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
         """Scan a frame and plan its blocks: all passes over the data that come before masking."""
-        scanned, strata = blockwise.survey(frame, self)
+        asked = self._taken_for(meta_of(frame))
+        units = [] if self.unit is None else [self.unit]
+        needed = frame[list(dict.fromkeys([*self.masked, *self.by, *units]))]
+        coding = coding_of(needed, asked)
+        coded = coding.frame(needed)
+        scanned, strata = blockwise.survey(coded, self)
         return [
-            self._step(frame, scanned, each, columns)
+            self._step(coded, scanned, each, columns, coding.of(columns))
             for columns, each in zip(self.columns, strata, strict=True)
         ]
 
     def _step(
-        self, frame: Frame, scanned: Scan, strata: Strata, columns: tuple[Hashable, ...]
+        self,
+        frame: Frame,
+        scanned: Scan,
+        strata: Strata,
+        columns: tuple[Hashable, ...],
+        coding: Coding,
     ) -> Step:
-        coordinates = scanned.coordinates(columns, standardize=self.standardize)
+        importance = dict(self.importance or ())
+        coordinates = mixed_coordinates(
+            scanned, coding, columns, importance, standardize=self.standardize
+        )
+        nominal = nominal_columns(coding, columns, importance)
         grouping: Grouping
         if self.ordered:
             projection = self._projection(frame, scanned, columns)
@@ -262,38 +402,60 @@ class Microaggregation(Spec):
             grouping = Ordered(self.k, projection)
         elif self.method == "vmdav":
             assert self.gain is not None
-            grouping = Vmdav(self.k, self.gain)
+            grouping = Vmdav(self.k, self.gain, nominal)
         else:
-            grouping = Mdav(self.k)
+            grouping = Mdav(self.k, nominal)
         if self.refine:
             # MDAV takes too long for blocks as large as refinement can have them.
             within = None if self.ordered else auto_block(scanned.n, len(columns), self.k)
             grouping = Refined(grouping, self.k, self.refine, within)
-        blocks = self._blocks(frame, scanned, strata, columns)
-        placement = blockwise.place_in_blocks(frame, self, scanned, blocks)
-        mask = MaskByCentroids(self.k, coordinates, grouping, self.decimals)
-        return Step(placement, mask, sums=scanned.sums(columns))
+        blocks = self._blocks(frame, scanned, strata, columns, coordinates, nominal)
+        placement = blockwise.place_in_blocks(
+            frame, self, scanned, blocks, coding=coding, unit=self.unit
+        )
+        mask = MaskByCentroids(
+            self.k,
+            coordinates,
+            grouping,
+            self.decimals,
+            representatives(coding, columns),
+            by_unit=self.unit is not None,
+        )
+        numbers = [name for name in columns if coding.kind(name) in (NUMBER, WHOLE)]
+        return Step(placement, mask, sums=scanned.sums(numbers))
 
     def blocks(self, frame: Frame) -> Blocks:
-        """Scan a frame and plan the blocks of the first set of columns."""
+        """Scan a frame of numbers and plan the blocks of the first set of columns."""
         scanned, (strata, *_) = blockwise.survey(frame, self)
-        return self._blocks(frame, scanned, strata, self.columns[0])
+        columns = self.columns[0]
+        coordinates = scanned.coordinates(columns, standardize=self.standardize)
+        return self._blocks(frame, scanned, strata, columns, coordinates, NominalColumns())
 
     def _blocks(
-        self, frame: Frame, scanned: Scan, strata: Strata, columns: tuple[Hashable, ...]
+        self,
+        frame: Frame,
+        scanned: Scan,
+        strata: Strata,
+        columns: tuple[Hashable, ...],
+        coordinates: Coordinates,
+        nominal: NominalColumns,
     ) -> Blocks:
         n, d, k = scanned.n, len(columns), self.k
         linear = self.ordered or self.refine
+        indexed = not nominal.places
+        largest = max(k, linear_block(d)) if linear else auto_block(n, d, k, indexed=indexed)
         return blockwise.blocks_for(
             frame,
             self,
             scanned,
             strata,
             columns,
-            scanned.coordinates(columns, standardize=self.standardize),
-            auto_blocking(d) if self._auto else self.blocking,
-            max(k, linear_block(d)) if linear else auto_block(n, d, k),
-            fill=bool(self.refine),
+            coordinates,
+            # With categories, the 2^d-tree loses less (measured by benchmarks/mixed.py).
+            (auto_blocking(d) if indexed else "tree") if self._auto else self.blocking,
+            largest,
+            fill=bool(self.refine or nominal.places),
+            unit=self.unit,
         )
 
     def _projection(self, frame: Frame, scanned: Scan, columns: tuple[Hashable, ...]) -> Projection:
@@ -324,7 +486,7 @@ def blocks_of(frame: Frame, spec: Microaggregation) -> Blocks:
             f"blocks are made of one set of columns, received {len(spec.columns)}: call this once "
             "for each."
         )
-    spec.check(frame)
+    blockwise.check_frame(spec, frame)
     return spec.blocks(frame)
 
 

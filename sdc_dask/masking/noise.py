@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sdc_dask import arguments
-from sdc_dask.engine.columns import check_numeric, masked_dtype, to_float
-from sdc_dask.engine.destinations import arrays_of
+from sdc_dask.engine.columns import (
+    check_numeric,
+    masked_array,
+    masked_dtype,
+    same_array,
+    to_float,
+)
 from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.in_place import Change, Rows
 from sdc_dask.engine.moments import co_moments
@@ -184,8 +189,8 @@ class AddNoise(Change):
                     f"{beyond} values of column {column!r} are beyond what {dtype} holds when "
                     "noise is added: cast it to a wider or signed type first, or leave out whole."
                 )
-        (array,) = arrays_of(before, [column], masked, moved=is_whole)
-        return array
+        values, dtype = masked[:, 0], before[column].dtype
+        return same_array(values, dtype) if is_whole else masked_array(values, masked_dtype(dtype))
 
 
 def _range_of(dtype: Any) -> tuple[float, float]:

@@ -25,7 +25,8 @@ from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
-_NAMES = ("columns", "by", "series")  # fields that name columns
+_NAMES = ("columns", "by", "series", "nominal", "unit")  # fields that name columns
+_BY_COLUMN = ("orders", "importance")  # fields with a value for each of some columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
     family.__name__: family
@@ -77,6 +78,7 @@ class Spec(ABC):
     in_place: ClassVar[bool] = False
     columns: Any
     by: Any
+    unit: Any = None  # the column of persons or households, if k counts these
     missing_values: Any = ()  # a field of those that know missing cells
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}
@@ -101,6 +103,11 @@ class Spec(ABC):
     def moves(self) -> bool:
         """Whether values only change places: every column keeps the values that it had."""
         return False
+
+    @property
+    def categories(self) -> tuple[Hashable, ...]:
+        """Columns that are said to hold categories, whatever their dtypes are."""
+        return ()
 
     @property
     def in_blocks(self) -> bool:
@@ -338,7 +345,7 @@ def _code(value: Any, name: str) -> str:
     if isinstance(value, arguments.ColumnSets):
         lists = [list(each) for each in value]
         return repr(lists[0] if len(lists) == 1 else lists)
-    if isinstance(value, arguments.SeriesSets):
+    if isinstance(value, (arguments.SeriesSets, arguments.ByColumn)):
         return repr(value)
     if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
         # A tuple is a pair of measures.
@@ -355,6 +362,12 @@ def _plain(value: Any, name: str) -> Any:
         if isinstance(found, dict):
             return {each: _plain(tuple(columns), name) for each, columns in found.items()}
         return _plain(tuple(found), name)
+    if isinstance(value, arguments.ByColumn):
+        if not all(isinstance(column, str) for column, _ in value):
+            raise SdcTypeError(
+                f"{name} names columns by other than texts, which cannot be written: rename them."
+            )
+        return value.to_plain()
     if isinstance(value, Blocks):
         raise SdcTypeError(
             f"{name} holds blocks that were made of data, which cannot be written: name a method, "
@@ -397,7 +410,7 @@ def _is_tuple(value: Any) -> bool:
 
 def _read(value: Any, name: str) -> Any:
     """Return a value from what :func:`_plain` made of it."""
-    if name in _NAMES:
+    if name in _NAMES or name in _BY_COLUMN:
         return value  # names, whatever they are
     if isinstance(value, Mapping):
         if len(value) != 1 or next(iter(value)) not in _FAMILIES:

@@ -28,6 +28,8 @@ def dropped_columns(source: Source, specs: Sequence[Spec], keep: Any, drop: Any)
     for spec in specs:
         arguments.existing(everything, spec.masked, "columns", "the source")
         arguments.existing(everything, spec.by, "by", "the source")
+        if spec.unit is not None:
+            arguments.existing(everything, [spec.unit], "unit", "the source")
     masked = {str(name) for spec in specs for name in spec.masked}
     by = {str(name) for spec in specs for name in spec.by}
     named = {

@@ -44,7 +44,7 @@ class Files:
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
-    sizes: list[ClassSizes]  # by set of columns that are counted
+    sizes: list[ClassSizes]  # by set of columns that are counted: records, and then units
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
     matches: list[Matches]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
@@ -79,7 +79,7 @@ def write_files(
         written = call(_nothing_lost, written, sent, found)
     sizes = [
         folder.keys.class_sizes(call, call(_keys, written, number))
-        for number in range(len(layout.counted))
+        for number in range(len(layout.counted) + len(layout.by_unit))
     ]
     return call(_together, compared, written, sizes, layout.matched)
 

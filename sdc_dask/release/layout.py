@@ -44,6 +44,8 @@ class Layout:
         Sets of columns that an intruder may know, in which classes are counted on request.
     moved : tuple
         Sets of columns, of which the first keeps its values within those of the others.
+    by_unit : tuple
+        Sets of columns for which k units are promised, and the column of units of each.
     partition_by : tuple
         Columns by whose values there are directories: these are not in the files.
     allowed : dict
@@ -61,6 +63,7 @@ class Layout:
     moved: tuple[tuple[str, ...], ...]
     summed: tuple[str, ...] = ()
     known: tuple[tuple[str, ...], ...] = ()
+    by_unit: tuple[tuple[tuple[str, ...], str], ...] = ()
     partition_by: tuple[str, ...] = ()
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     matched: tuple[tuple[str, ...], ...] = ()
@@ -76,6 +79,7 @@ class Layout:
         """Derive the layout from the schema of the source."""
         masked = list(dict.fromkeys(str(name) for spec in specs for name in spec.masked))
         used = {*masked, *(str(name) for spec in specs for name in spec.by)}
+        used |= {str(spec.unit) for spec in specs if spec.unit is not None}
         for name in schema.names:
             if name in used or name not in drop:
                 _check_type(schema.field(name), in_use=name in used)
@@ -90,12 +94,13 @@ class Layout:
         fields += [level_field(schema.field(name)) for name in partition_by]
         by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
         left = [name for name in by if name not in drop]
-        sets = [
-            (*map(str, columns), *(name for name in map(str, spec.by) if name in left))
+        promised = [
+            ((*map(str, columns), *(name for name in map(str, spec.by) if name in left)), spec.unit)
             for spec in specs
             if spec.promise is not None
             for columns in spec.column_sets
         ]
+        sets = [columns for columns, _ in promised]
         several = sum(len(spec.column_sets) for spec in specs) > 1
         joint = tuple(dict.fromkeys([*masked, *left]))
         together = joint if several and all(set(each) != set(joint) for each in sets) else ()
@@ -106,7 +111,10 @@ class Layout:
                 name
                 for name in masked
                 if _is_number(schema.field(name).type)
-                and all(spec.measures_numbers for spec in by_column[name])
+                and all(
+                    spec.measures_numbers and name not in spec.categories
+                    for spec in by_column[name]
+                )
             ),
             tuple(name for name in by if name not in masked),
             tuple(sets),
@@ -117,6 +125,7 @@ class Layout:
                 if spec.moves
                 for name in spec.masked
             ),
+            by_unit=tuple((each, str(unit)) for each, unit in promised if unit is not None),
             partition_by=partition_by,
             matched=tuple(
                 tuple(map(str, columns))
@@ -135,6 +144,22 @@ class Layout:
     def levels(self) -> list[pa.Field]:
         """Columns that paths give."""
         return [self.schema.field(name) for name in self.partition_by]
+
+    @property
+    def units(self) -> list[str]:
+        """Columns of units, kept or not."""
+        return list(dict.fromkeys(unit for _, unit in self.by_unit))
+
+    @property
+    def placing(self) -> list[str]:
+        """Columns that say where records are masked and with whom, besides what is masked."""
+        return list(dict.fromkeys([*self.by, *self.units]))
+
+    def unit_words(self, unit: str) -> tuple[str, str]:
+        """Return names for the words of a unit's keys, which are longer than those of columns."""
+        longest = max(self.schema.names, key=len)
+        number = self.units.index(unit)
+        return f"{longest}_{number}_first", f"{longest}_{number}_second"
 
     @property
     def counted(self) -> list[tuple[str, ...]]:

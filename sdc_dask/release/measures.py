@@ -42,6 +42,7 @@ def measures(
                 found += [
                     sse_gap(original, masked, columns, spec.k, Sampling.of("auto"))
                     for columns in spec.column_sets
+                    if set(columns) <= set(numbers)
                 ]
         for spec in series:
             found.append(series_score(original, masked, series_sets(spec.series)))

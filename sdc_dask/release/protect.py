@@ -53,7 +53,7 @@ from sdc_dask.release.write import Folder, Masked, masked_part
 from sdc_dask.report.measured import Measured, Role
 from sdc_dask.report.of_release import ReleaseReport
 from sdc_dask.results import Result
-from sdc_dask.risk.anonymity import of_sizes
+from sdc_dask.risk.anonymity import of_sizes, of_units
 from sdc_dask.stages import shown
 from sdc_dask.utility.sse import of_sums
 
@@ -271,7 +271,7 @@ class _Run:
 
     def protect(self, replace: bool, random_state: int | None) -> Summary:
         """Go through all stages."""
-        frame = self.source.frame(self.layout.masked, self.layout.by)
+        frame = self.source.frame(self.layout.masked, self.layout.placing)
         directories = self._directories()
         with self._stage("plan", "Scanning the data and planning"):
             planned = plan(frame, self.specs, random_state)
@@ -396,6 +396,7 @@ class _Run:
     ) -> Summary:
         layout = self.layout
         sizes, matching = iter(written.sizes), iter(written.matches)
+        units = iter(written.sizes[len(layout.counted) :])
         sets = []
         for each in planned:
             spec, parts = each.spec, each.parts
@@ -408,7 +409,11 @@ class _Run:
                 continue
             # One part for each set of columns, which have a k each.
             for columns, part in zip(spec.column_sets, parts, strict=True):
-                sets.append(MaskedSet.of(spec, columns, part, of_sizes(next(sizes), spec.promise)))
+                classes = of_sizes(next(sizes), spec.promise)
+                of_each = None
+                if spec.unit is not None:
+                    of_each = of_units(classes, next(units), spec.promise)
+                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each))
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -512,12 +517,13 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
     if rows != source.rows:
         raise SdcRuntimeError(f"{rows} rows were written of {source.rows} in the source.")
     for each in summary.masked:
-        reached, k = each.anonymity, each.spec.promise
-        if reached is not None and (reached.rows != rows or reached.k_min < (k or 0)):
-            raise SdcRuntimeError(
-                f"the files have a class of {reached.k_min} equal records in the columns "
-                f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
-            )
+        k = each.spec.promise
+        for reached, what in ((each.anonymity, "equal records"), (each.units, "different units")):
+            if reached is not None and (reached.rows != rows or reached.k_min < (k or 0)):
+                raise SdcRuntimeError(
+                    f"the files have a class of {reached.k_min} {what} in the columns "
+                    f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
+                )
     for each in summary.masked:
         found, k = each.matches, each.spec.matches
         if found is not None and found.smallest < (k or 0):

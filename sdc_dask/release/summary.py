@@ -32,6 +32,7 @@ class MaskedSet:
     matches: Matches | None = None  # the same, if it promises k records that match
     looked_at: bool = False  # whether values were compared with those that may be there
     notes: tuple[str, ...] = ()
+    units: Anonymity | None = None  # the same by units, if the spec promises k of these
 
     @classmethod
     def of(
@@ -43,6 +44,7 @@ class MaskedSet:
         matches: Matches | None = None,
         *,
         looked_at: bool = False,
+        units: Anonymity | None = None,
     ) -> MaskedSet:
         """Describe what a step or a change did."""
         blocks = part.blocks
@@ -55,6 +57,7 @@ class MaskedSet:
             matches,
             looked_at,
             part.notes if isinstance(part, Change) else (),
+            units,
         )
 
     @property
@@ -79,6 +82,7 @@ class MaskedSet:
             "notes": list(self.notes),
             "matches": self.matches and asdict(self.matches),
             "anonymity": self.anonymity and self.anonymity.to_dict(),
+            "units": self.units and self.units.to_dict(),
         }
 
     def lines(self) -> list[str]:
@@ -100,6 +104,11 @@ class MaskedSet:
                 f"    k        {self.anonymity.k_min:,} reached, {self.spec.promise:,} asked for; "
                 "counted on the files",
             ]
+            if self.units is not None:
+                lines[-1] = (
+                    f"    k        {self.units.k_min:,} different {self.spec.unit} reached, "
+                    f"{self.spec.promise:,} asked for; counted on the files"
+                )
         elif self.matches is not None:
             lines.append(
                 f"    k        {self.matches.smallest:,} records match each, "

@@ -26,6 +26,8 @@ from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unit_classes import distinct_pairs
+from sdc_dask.engine.units import unit_keys
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.release.categories import Order, in_order, orders_of, plain, pruned
@@ -83,7 +85,7 @@ class Written:
     """What a file holds, as it was read again."""
 
     file: ReleasedFile
-    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted
+    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted, and then units
     combinations: tuple[pd.DataFrame, ...]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
 
@@ -110,16 +112,16 @@ def write_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked, folder: Folder
 ) -> tuple[Compared, Written]:
     """Write a piece as one file, and check it."""
-    table, compared = _masked_piece(piece, number, layout, masked)
-    return compared, _write(table, number, layout, folder)
+    table, units, compared = _masked_piece(piece, number, layout, masked)
+    return compared, _write(table, units, number, layout, folder)
 
 
 def scatter_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked, shuffle: Shuffle
 ) -> tuple[Compared, Scattered]:
     """Send the rows of a piece to files that are drawn for them."""
-    table, compared = _masked_piece(piece, number, layout, masked)
-    rows = plain(table)
+    table, units, compared = _masked_piece(piece, number, layout, masked)
+    rows = _beside(plain(table), units)
     return compared, Scattered(shuffle.scatter(rows, number), table_fingerprint(rows))
 
 
@@ -135,7 +137,9 @@ def gather_file(
     rows = shuffle.gather(parts, number)
     table = in_order(rows, layout.schema, orders)
     where = shuffle.directories.path_of(number)
-    return _write(table, number, layout, folder, where), table_fingerprint(plain(table))
+    units = rows.select([word for unit in layout.units for word in layout.unit_words(unit)])
+    found = table_fingerprint(_beside(plain(table), units))
+    return _write(table, units, number, layout, folder, where), found
 
 
 def masked_part(
@@ -143,9 +147,9 @@ def masked_part(
 ) -> pd.DataFrame:
     """Return the masked columns of a piece as they are released, and others, in its order."""
     number, piece = numbered
-    needed = list(dict.fromkeys([*layout.masked, *layout.by, *others]))
+    needed = list(dict.fromkeys([*layout.masked, *layout.placing, *others]))
     original = piece.read(needed, by=layout.by, masked=layout.masked)
-    part = to_pandas(original, list(layout.masked), list(layout.by))
+    part = to_pandas(original, list(layout.masked), layout.placing)
     schema = pa.schema([layout.schema.field(name) for name in (*layout.masked, *others)])
     arrays = masked.restore(masked.changed(part, number), number)
     table, _ = _released(original, schema, arrays)
@@ -154,10 +158,10 @@ def masked_part(
 
 def _masked_piece(
     piece: Piece, number: int, layout: Layout, masked: Masked
-) -> tuple[pa.Table, Compared]:
-    """Return a piece as it is to be released, and how it differs from what it was."""
+) -> tuple[pa.Table, pa.Table, Compared]:
+    """Return a piece as it is to be released, its units, and how it differs from what it was."""
     original = piece.read(by=layout.by, masked=layout.masked)
-    before = to_pandas(original, list(layout.masked), list(layout.by))
+    before = to_pandas(original, list(layout.masked), layout.placing)
     changed = masked.changed(before, number)
     table, orders = _released(original, layout.schema, masked.restore(changed, number))
     kept = [name for name in layout.by if name in table.column_names]
@@ -181,7 +185,21 @@ def _masked_piece(
         },
         orders,
     )
-    return table, compared
+    return table, _unit_words(before, layout), compared
+
+
+def _unit_words(part: pd.DataFrame, layout: Layout) -> pa.Table:
+    """Return the keys of units, which go with rows until these are counted."""
+    words: dict[str, NDArray[np.uint64]] = {}
+    for unit in layout.units:
+        words |= dict(zip(layout.unit_words(unit), unit_keys(part[unit]), strict=True))
+    return pa.table(words)
+
+
+def _beside(rows: pa.Table, units: pa.Table) -> pa.Table:
+    for name in units.column_names:
+        rows = rows.append_column(name, units.column(name))
+    return rows
 
 
 def _released(
@@ -217,7 +235,12 @@ def _without_sign(floats: pa.Array) -> pa.Array:
 
 
 def _write(
-    table: pa.Table, number: int, layout: Layout, folder: Folder, where: str = ""
+    table: pa.Table,
+    units: pa.Table,
+    number: int,
+    layout: Layout,
+    folder: Folder,
+    where: str = "",
 ) -> Written:
     """Write a file, which gets its name when it was read again and holds what was meant.
 
@@ -248,6 +271,12 @@ def _write(
         tuple(
             folder.keys.write(class_keys(after, columns), f"{own}-{count}")
             for count, columns in enumerate(layout.counted)
+        )
+        + tuple(
+            folder.keys.write_pairs(
+                _pairs(after, columns, units, layout.unit_words(unit)), f"{own}-unit-{count}"
+            )
+            for count, (columns, unit) in enumerate(layout.by_unit)
         ),
         tuple(combination_counts(after, columns) for columns in layout.matched),
         {name: rule.count_others(after[name]) for name, rule in layout.allowed.items()},
@@ -258,6 +287,14 @@ def _write(
         folder.staging.send(path, name, written.file.sha256)
         os.unlink(path)
     return written
+
+
+def _pairs(
+    after: pd.DataFrame, columns: Sequence[str], units: pa.Table, words: Sequence[str]
+) -> NDArray[np.uint64]:
+    """Return the keys of what was read again beside those of the units of its rows."""
+    of_units = [units.column(word).to_numpy() for word in words]
+    return distinct_pairs(np.column_stack([*class_keys(after, columns), *of_units]))
 
 
 def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from sdc_dask.engine.frames import (
     meta_of,
     partitions,
 )
+from sdc_dask.engine.unit_classes import Pairs, merged_unit_sizes, partition_pairs
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, merge_classes
 from sdc_dask.results import Result
@@ -46,9 +47,29 @@ class Anonymity(Result):
     rows_below: int | None = field(metadata={"note": "records in them: 0 is safe"})
 
 
-def anonymity(frame: Frame, columns: Sequence[Hashable], k: int | None) -> Anonymity:
-    """Count classes of equal records in one pass."""
-    return of_sizes(sizes_in(frame, columns), k)
+def anonymity(
+    frame: Frame, columns: Sequence[Hashable], k: int | None, unit: Hashable | None = None
+) -> Anonymity:
+    """Count classes of equal records in one pass: their records, or their different units."""
+    found = of_sizes(sizes_in(frame, columns), k)
+    if unit is None:
+        return found
+    return of_units(found, units_in(frame, columns, unit), k)
+
+
+def units_in(frame: Frame, columns: Sequence[Hashable], unit: Hashable) -> ClassSizes:
+    """Return how many classes of equal records have how many different units, in one pass."""
+    call = Calls.of(frame)
+    needed = frame[list(dict.fromkeys([*columns, unit]))]
+    partials = map_partitions([needed], _unit_chunk, list(columns), unit)
+    buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
+    return call.compute(merged_unit_sizes(call, partials, buckets))
+
+
+def of_units(records: Anonymity, sizes: ClassSizes, k: int | None) -> Anonymity:
+    """Return what is known of classes if k counts units instead of records."""
+    units = of_sizes(sizes, k)
+    return replace(units, rows=records.rows)
 
 
 def sizes_in(frame: Frame, columns: Sequence[Hashable]) -> ClassSizes:
@@ -122,3 +143,7 @@ def _together(part: pd.DataFrame, sizes: list[NDArray[np.int64]]) -> pd.DataFram
 
 def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> ClassCounts:
     return partition_classes(part, columns)
+
+
+def _unit_chunk(part: pd.DataFrame, _number: int, columns: list[Hashable], unit: Hashable) -> Pairs:
+    return partition_pairs(part, columns, unit)

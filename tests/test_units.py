@@ -1,0 +1,125 @@
+"""k counts units: persons or households, of which several records may be one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import sdc_dask
+from sdc_dask import Microaggregation
+from sdc_dask.engine.units import unit_keys
+from sdc_dask.release import write
+
+
+def visits(n: int = 600) -> pd.DataFrame:
+    """Records of persons, of whom some have many."""
+    rng = np.random.default_rng(8)
+    person = (120 * rng.random(n) ** 2).astype(int)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "cost": rng.lognormal(5, 1, n),
+            "job": rng.choice(list("abcdef"), n),
+            "ward": rng.choice(["north", "south"], n),
+            "person": [f"id {each}" for each in person],
+        }
+    )
+
+
+def fewest_units(frame: pd.DataFrame, masked: pd.DataFrame, columns: list[str]) -> int:
+    """Count the units of classes with pandas alone."""
+    units = masked.assign(person=frame["person"].to_numpy())
+    return int(units.groupby(columns, dropna=False)["person"].nunique().min())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["age", "cost", "job"]},
+        {"columns": ["age", "cost", "job"], "max_block": 20, "by": "ward"},
+        {"columns": ["age", "cost"], "max_block": 30, "method": "vmdav"},
+        {"columns": ["age"], "max_block": 10},
+        {"columns": ["age", "cost"], "refine": 2},
+    ],
+)
+def test_k_counts_units(options: dict[str, Any]) -> None:
+    frame = visits()
+    columns = [*options["columns"], *([options["by"]] if "by" in options else [])]
+    masked = frame.sdc.microaggregate(k=4, unit="person", **options)
+    fewest = fewest_units(frame, masked, columns)
+    assert fewest >= 4
+    found = masked.sdc.anonymity(columns, 4, unit="person")
+    assert (found.k_min, found.below_k, found.rows) == (fewest, 0, len(frame))
+    with dask.config.set({"scheduler": "sync", "dataframe.convert-string": False}):
+        lazy = dd.from_pandas(frame, npartitions=4).sdc.microaggregate(
+            k=4, unit="person", **options
+        )
+        pd.testing.assert_frame_equal(lazy.compute(), masked, check_exact=True)
+        assert lazy.sdc.anonymity(columns, 4, unit="person") == found
+    if "max_block" not in options:
+        # Without blocks, the records of a unit are alike.
+        classes = masked.groupby(columns).ngroup()
+        assert (classes.groupby(frame["person"]).nunique() == 1).all()
+
+
+def test_records_alone_would_not_do() -> None:
+    frame = visits()
+    masked = frame.sdc.microaggregate(["age", "cost"], 4)
+    assert fewest_units(frame, masked, ["age", "cost"]) < 4
+
+
+@pytest.mark.parametrize("order", ["random", "source"])
+def test_units_are_counted_on_the_files(tmp_path: Path, order: str) -> None:
+    frame = visits()
+    (tmp_path / "data").mkdir()
+    for i in range(2):
+        frame.iloc[300 * i : 300 * i + 300].to_parquet(tmp_path / "data" / f"{i}.parquet")
+    spec = Microaggregation(["age", "cost", "job"], 4, by="ward", unit="person", max_block=40)
+    target = tmp_path / "target"
+    summary = sdc_dask.protect(tmp_path / "data", target, spec, drop="person", order=order)
+    columns = ["age", "cost", "job", "ward"]
+    expected = frame.sdc.mask(spec)
+    assert summary.masked[0].units.k_min == fewest_units(frame, expected, columns) >= 4
+    assert "different person reached, 4 asked for; counted on the files" in repr(summary)
+    assert sdc_dask.verify(target).ok
+    found = pq.read_table(target).to_pandas()
+    assert set(found) == set(columns)
+    assert sorted(found["cost"]) == sorted(expected["cost"])
+
+
+def test_a_class_of_too_few_units_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if records were grouped, and not units.
+    monkeypatch.setattr(write, "unit_keys", lambda column: unit_keys(column.str[:4]))
+    visits().to_parquet(tmp_path / "data.parquet")
+    spec = Microaggregation(["age", "cost"], 4, unit="person")
+    with pytest.raises(RuntimeError, match="different units in the columns age, cost, fewer than"):
+        sdc_dask.protect(
+            tmp_path / "data.parquet", tmp_path / "target", spec, drop="person", keep="*"
+        )
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"unit": ["person"]}, TypeError, "unit must be the name of one column, received list"),
+        ({"unit": "age"}, ValueError, "unit names a column that is masked"),
+        ({"unit": "absent"}, KeyError, "unit names columns that the frame does not have"),
+        ({"unit": "person", "method": "pcp"}, ValueError, "unit has no meaning with method='pcp'"),
+        ({"unit": "lost"}, ValueError, "unit='lost' has 3 missing cells"),
+        ({"unit": "ward"}, ValueError, "1 of 1 strata .* have fewer than k=4 different units"),
+    ],
+)
+def test_units_that_cannot_be(options: dict[str, Any], error: type, text: str) -> None:
+    frame = visits().assign(lost=np.where(np.arange(600) < 3, np.nan, np.arange(600)))
+    with pytest.raises(error, match=text):
+        frame.sdc.microaggregate(["age", "cost"], 4, **options)
