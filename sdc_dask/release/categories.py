@@ -63,7 +63,8 @@ def merged_orders(parts: Sequence[Mapping[str, Order]]) -> dict[str, pa.Array]:
     merged = {}
     for name in parts[0]:
         after: graphlib.TopologicalSorter[object] = graphlib.TopologicalSorter()
-        for values in {tuple(part[name].values.to_pylist()) for part in parts}:
+        # In the order of pieces: a set of texts has another order in each process.
+        for values in dict.fromkeys(tuple(part[name].values.to_pylist()) for part in parts):
             for position, value in enumerate(values):
                 after.add(value, *values[max(0, position - 1) : position])
         try:
