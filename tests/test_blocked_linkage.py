@@ -177,6 +177,7 @@ def test_ends_are_rounded_outward(
     assert blocked.certain <= exact.certain
 
 
+@pytest.mark.filterwarnings("ignore::sdc_dask.errors.FractionAdvice")
 def test_bounds_of_a_swap_that_is_known_are_near() -> None:
     frame = survey(15_000)
     spec = RankSwap(["x", "z"], 0.3)

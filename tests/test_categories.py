@@ -234,6 +234,7 @@ def test_errors_of_noise() -> None:
 # Lists, in which one sees what another leaves
 
 
+@pytest.mark.long_on_cluster
 def test_those_in_place_come_first(scheduler: str) -> None:
     frame = people()
     plan: list[Spec] = [

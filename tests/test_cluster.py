@@ -94,6 +94,7 @@ def test_settings(client: Client) -> None:
     assert found == 60
 
 
+@pytest.mark.soak
 def test_scratch_of_a_killed_run_is_removed_at_the_next_start(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(KILLED)

@@ -36,14 +36,14 @@ def points() -> pd.DataFrame:
 # One file whatever the partitions
 
 
-@pytest.mark.parametrize("npartitions", [7, 64])
+@pytest.mark.parametrize("npartitions", [7, 20])
 def test_partitions_do_not_change_survey(people: pd.DataFrame, npartitions: int) -> None:
     frame = survey(N, npartitions=npartitions)
     assert frame.npartitions == npartitions
     assert_frame_equal(frame.compute(), people)
 
 
-@pytest.mark.parametrize("npartitions", [7, 64])
+@pytest.mark.parametrize("npartitions", [7, 20])
 def test_partitions_do_not_change_uniform(points: pd.DataFrame, npartitions: int) -> None:
     frame = uniform(N, 3, npartitions=npartitions)
     assert frame.npartitions == npartitions

@@ -80,6 +80,7 @@ def test_known_columns_are_averaged(survey: pd.DataFrame) -> None:
     assert by_group.rate == pytest.approx(np.mean([singles[2], singles[4]]))
 
 
+@pytest.mark.long_on_cluster
 def test_dask_equals_pandas(survey: pd.DataFrame, grouped: pd.DataFrame, scheduler: str) -> None:
     lazy, other = (dd.from_pandas(frame, npartitions=3) for frame in (survey, grouped))
     for options in ({}, {"known": "half", "sample": 100, "random_state": 2}):

@@ -127,7 +127,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.together
-@pytest.mark.parametrize("phase", ["transfer", "write"])
+@pytest.mark.parametrize("phase", ["transfer", pytest.param("write", marks=pytest.mark.soak)])
 def test_a_worker_is_killed(shared: Cluster, small: Case, tmp_path: Path, phase: str) -> None:
     shared.wait_for_workers(2)
     shared.at(PHASES[phase])
@@ -138,6 +138,7 @@ def test_a_worker_is_killed(shared: Cluster, small: Case, tmp_path: Path, phase:
     no_originals(shared)
 
 
+@pytest.mark.soak
 @pytest.mark.together
 def test_the_client_is_killed(shared: Cluster, small: Case, tmp_path: Path) -> None:
     shared.wait_for_workers(2)

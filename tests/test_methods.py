@@ -463,6 +463,7 @@ def fuzzy(frame: Any, *args: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("npartitions", [1, 4, 13])
+@pytest.mark.long_on_cluster
 def test_fuzzy_of_dask_equals_pandas(
     npartitions: int, scheduler: str, people: pd.DataFrame
 ) -> None:

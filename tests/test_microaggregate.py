@@ -207,6 +207,7 @@ def test_strata_with_missing_values_and_other_categories_a_partition(scheduler: 
     assert alone["x"].mean() == pytest.approx(one["x"].mean())
 
 
+@pytest.mark.long_on_cluster
 def test_missing_cells_are_grouped_by_their_pattern(
     scheduler: str, smallest_class: Callable[..., int]
 ) -> None:
@@ -287,6 +288,7 @@ def test_blocks_of_another_frame_are_counted_again(tied: pd.DataFrame) -> None:
     assert masked.sdc.anonymity(["age", "income"]).k_min >= 4
 
 
+@pytest.mark.long_on_cluster
 def test_large_leaves_of_equal_records_are_cut_by_global_rank(scheduler: str) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.choice([0.0, 1.0, 5.0], 4_000, p=[0.7, 0.2, 0.1])})
