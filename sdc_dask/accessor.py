@@ -1255,6 +1255,7 @@ class SdcAccessor:
             for name in arguments.name_list(columns, "columns")
         )
 
+    @staged("Measuring loss")
     def mixed_loss(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> MixedLoss:
         """Measure how far records are from their masked versions, in columns of every kind.
 
@@ -1293,6 +1294,7 @@ class SdcAccessor:
         names = arguments.mixed_columns(self._frame, masked, columns)
         return mixed_loss(self._frame, masked, names)
 
+    @staged("Counting values")
     def frequencies(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> Frequencies:
         """Count the values of columns before and after masking.
 
@@ -1331,6 +1333,7 @@ class SdcAccessor:
             raise SdcValueError("columns is empty: both frames have numbers and dates alone.")
         return frequencies(self._frame, masked, names)
 
+    @staged("Counting pairs of values")
     def associations(
         self, masked: Frame, columns: Sequence[Hashable] | None = None, *, bins: int = BINS
     ) -> Associations:
@@ -1606,6 +1609,7 @@ class SdcAccessor:
             return attribute_disclosure(self._frame, names, secret, k)
         return anonymity(self._frame, names, k, unit)
 
+    @staged("Estimating risk")
     def sample_risk(
         self,
         keys: Sequence[Hashable],
@@ -1670,6 +1674,7 @@ class SdcAccessor:
             missing=missing,
         )
 
+    @staged("Estimating risk")
     def sample_risk_by_record(
         self,
         keys: Sequence[Hashable],
@@ -1709,6 +1714,7 @@ class SdcAccessor:
             self._frame, keys, weights, household=household, method=method, missing=missing
         )
 
+    @staged("Looking for special uniques")
     def suda(
         self,
         keys: Sequence[Hashable],
@@ -1766,6 +1772,7 @@ class SdcAccessor:
             missing=missing,
         )
 
+    @staged("Looking for special uniques")
     def suda_by_record(
         self,
         keys: Sequence[Hashable],
@@ -1808,6 +1815,7 @@ class SdcAccessor:
             missing=missing,
         )
 
+    @staged("Counting combinations of values")
     def rare_combinations(
         self, keys: Sequence[Hashable], k: int, *, size: int | Sequence[int] = 2
     ) -> RareCombinations:
