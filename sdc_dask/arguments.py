@@ -486,8 +486,9 @@ def _check_once(names: Sequence[Hashable], name: str) -> None:
 def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
     """Return the numeric columns in which two frames are compared row by row."""
     names = _in_both(original, masked, columns, is_numeric, "numeric columns")
-    check_numeric(meta_of(original), names)
-    check_numeric(meta_of(masked), names)
+    why = ", as this needs (linkage(masked, 'gower') and mixed_loss take columns of any kind)"
+    check_numeric(meta_of(original), names, why)
+    check_numeric(meta_of(masked), names, why)
     return names
 
 

@@ -48,7 +48,14 @@ class MaskingCommand(click.Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Find out which masking is asked for, and parse by its options."""
-        context.meta[_MASKING] = _spec_class(_last_value(args, _MASKING))
+        named = _values(args, _MASKING)
+        if len(named) > 1:
+            raise click.UsageError(
+                f"{_MASKING} is given {len(named)} times, and a command masks in one way: write a "
+                "job file with a table [[mask]] for each, and run 'protect job.toml'.",
+                context,
+            )
+        context.meta[_MASKING] = _spec_class(named[0] if named else None)
         try:
             return super().parse_args(context, args)
         except click.NoSuchOption as error:
@@ -90,14 +97,14 @@ def _spec_class(kind: str | None) -> type[Spec]:
     return _KINDS[kind]
 
 
-def _last_value(args: Sequence[str], flag: str) -> str | None:
-    """Return the value of an option, before the options are known."""
-    value = None
+def _values(args: Sequence[str], flag: str) -> list[str]:
+    """Return the values of an option, before the options are known."""
+    found = []
     for arg, after in itertools.pairwise([*args, ""]):
         name, equals, text = arg.partition("=")
         if name == flag:
-            value = text if equals else after
-    return value
+            found.append(text if equals else after)
+    return found
 
 
 @functools.cache

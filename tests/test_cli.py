@@ -204,6 +204,7 @@ def test_a_missing_source_is_told_before_workers_start(
         ("protect a b --masking rank_swap -k 5", "The masking rank_swap has --columns, -p"),
         ("protect a b --masking rank_swp", "did you mean 'rank_swap'?"),
         ("protect a b --masking", "--masking must be one of"),
+        ("protect a b --masking pram --masking suppress", "--masking is given 2 times"),
         ("protect a b --columns x -k 5 --repl", "did you mean '--replace'?"),
         ("protect a b --columns x -k 5 --workers 0", "x>=1"),
         ("protect a b --columns x -k 5 --memory-limit much", "1GiB"),

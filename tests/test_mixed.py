@@ -269,6 +269,22 @@ def test_times_are_rounded_to_what_all_are_multiples_of() -> None:
 # Files
 
 
+def test_what_is_measured_is_of_all_masked_columns(tmp_path: Path) -> None:
+    frame = people()[["age", "income", "job"]]
+    frame.to_parquet(tmp_path / "data.parquet")
+    spec = Microaggregation(list(frame), 5)
+    summary = sdc_dask.protect(
+        tmp_path / "data.parquet", tmp_path / "release", spec, order="source", measure=True
+    )
+    masked = pd.read_parquet(tmp_path / "release")
+    numbers, loss, links = summary.measured
+    assert numbers.il == frame.sdc.score(masked, ["age", "income"]).il
+    assert loss.by_column == frame.sdc.mixed_loss(masked).by_column
+    assert links.rate == frame.sdc.linkage(masked, "gower").rate
+    assert "numbers alone: information loss" in repr(summary)
+    assert f"{links.rate:.2f} % linked by an intruder who knows all 3" in repr(summary)
+
+
 def test_files_hold_classes_of_k_and_no_category_that_is_gone(
     tmp_path: Path, smallest_class: Callable[..., int]
 ) -> None:

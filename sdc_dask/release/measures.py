@@ -17,8 +17,10 @@ from sdc_dask.masking.spec import Spec
 from sdc_dask.release.layout import Layout
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks.fitting import check_fitting
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.sampling import Sampling
 from sdc_dask.utility.bound import sse_gap
+from sdc_dask.utility.mixed_loss import mixed_loss
 
 
 def measures(
@@ -26,7 +28,9 @@ def measures(
 ) -> tuple[Result, ...]:
     """Return scores of numbers and of series, and gaps to the least loss, as far as there are any.
 
-    What cannot be measured is a warning: the release is as good without it.
+    Where other columns are masked, too, loss and links by all of them are measured beside: a score
+    of the numbers alone would be that of an intruder who knows less. What cannot be measured is a
+    warning: the release is as good without it.
     """
     series = [spec for spec in specs if isinstance(spec, SeriesMicroaggregation)]
     of_series = {str(name) for spec in series for name in spec.masked}
@@ -44,6 +48,10 @@ def measures(
                     for columns in spec.column_sets
                     if set(columns) <= set(numbers)
                 ]
+        mixed = [name for name in layout.masked if name not in of_series]
+        if len(mixed) > len(numbers):
+            found.append(mixed_loss(original, masked, mixed))
+            found.append(link_by_gower(original, masked, mixed, Sampling.of("auto")))
         for spec in series:
             found.append(series_score(original, masked, series_sets(spec.series)))
     except SdcError as error:

@@ -16,7 +16,9 @@ from sdc_dask.masking.spec import Spec
 from sdc_dask.release.promises import Matches
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity
+from sdc_dask.risk.linkage import Linkage
 from sdc_dask.utility.bound import SSEGap
+from sdc_dask.utility.mixed_loss import MixedLoss
 from sdc_dask.utility.sse import SSE
 
 
@@ -228,7 +230,8 @@ class Summary(Result):
             )
         if self.delta:
             lines.append("  delta      it is a Delta table, too")
-        lines += [f"  measured   {_in_words(measure)}" for measure in self.measured]
+        alone = any(isinstance(each, MixedLoss) for each in self.measured)
+        lines += [f"  measured   {_in_words(each, alone)}" for each in self.measured]
         if self.order == "source":
             lines.append(
                 "  order      that of the source: whoever knows a position there knows the record"
@@ -269,15 +272,27 @@ def checks_of(summary: Summary) -> list[str]:
     return checks
 
 
-def _in_words(score: Any) -> str:
-    """Return loss and risk of a score in words, or a gap."""
+def _in_words(score: Any, alone: bool) -> str:
+    """Return a measure in words; that of numbers says so if they are not all that is masked."""
     if isinstance(score, SSEGap):
         named = ", ".join(map(str, score.columns))
         return f"{named}: the SSE is {score.times:.2f} times what no groups of k can be below"
+    if isinstance(score, MixedLoss):
+        named = ", ".join(map(str, score.by_column))
+        return (
+            f"{named}: loss {score.loss:.2f} % by Gower's distance, {score.unchanged:.2f} % of the "
+            "cells unchanged"
+        )
+    if isinstance(score, Linkage):
+        return (
+            f"{score.rate:.2f} % linked by an intruder who knows all {score.columns} of them; "
+            f"{score.tried:,} records tried"
+        )
     text = (
         f"information loss {score.il:.2f}, disclosure risk {score.dr:.2f}, "
         f"score {score.score:.2f}; {score.tried:,} records tried"
     )
     if not isinstance(score, Score):
         return text
+    text = f"numbers alone: {text}" if alone else text
     return f"{text}\n    attack   the strongest links {score.linked:.2f} %: {score.strongest}"

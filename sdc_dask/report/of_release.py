@@ -92,7 +92,8 @@ class ReleaseReport:
         """Raise an error if there is nothing to report, or confidential columns are not kept."""
         if not numbers:
             raise SdcValueError(
-                "a report compares numbers, and no column that is masked holds any: leave it out."
+                "a report compares numbers, and no column that is masked holds any: run without a "
+                "report, and with measure=True (--measure) for loss and links."
             )
         check_records(rows, max(smallest_class(None, specs), FEWEST))
         others = [name for name in self.confidential if name not in kept]
