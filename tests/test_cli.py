@@ -406,6 +406,7 @@ def test_help_and_version_do_not_wait_for_imports(option: str, words: str) -> No
 # Where it runs
 
 
+@pytest.mark.soak
 def test_scheduler(
     survey: Path,
     tmp_path: Path,

@@ -87,6 +87,7 @@ def test_rows_in_another_order_are_aligned_by_their_index() -> None:
 
 
 @pytest.mark.parametrize("npartitions", [1, 7])
+@pytest.mark.long_on_cluster
 def test_anonymity_equals_pandas(
     scheduler: str, npartitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

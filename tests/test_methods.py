@@ -162,6 +162,7 @@ def test_groups_means_and_rows(
     ("method", "npartitions"),
     [*itertools.product(METHODS, [6]), ("mdav", 1), ("pcp", 1), ("pcp", 23), ("vmdav", 23)],
 )
+@pytest.mark.long_on_cluster
 def test_dask_equals_pandas(
     method: str, npartitions: int, scheduler: str, people: pd.DataFrame
 ) -> None:
@@ -214,6 +215,7 @@ def test_missing_cells_stay_missing(method: str, people: pd.DataFrame) -> None:
     tied=st.booleans(),
     seed=st.integers(0, 99),
 )
+@pytest.mark.soak
 def test_small_frames_in_many_pieces(
     n: int, k: int, npartitions: int, method: str, tied: bool, seed: int
 ) -> None:
@@ -419,6 +421,7 @@ MIC1D_QUICK = [(1, 4_500), (4, 700), (13, 70), (13, 4_500)]
         for case in itertools.product([1, 4, 13], [70, 700, 4_500])
     ],
 )
+@pytest.mark.long_on_cluster
 def test_mic1d_of_dask_equals_pandas_equals_the_steps(
     kappa: int, npartitions: int, scheduler: str, people: pd.DataFrame
 ) -> None:

@@ -55,6 +55,7 @@ def test_dask_equals_pandas(scheduler: str, npartitions: int, keep_order: bool) 
     pd.testing.assert_frame_equal(masked._meta, expected.iloc[:0])
 
 
+@pytest.mark.long_on_cluster
 def test_keep_order_keeps_all_but_the_values(scheduler: str) -> None:
     frame = mixed()
     lazy = dd.from_pandas(frame, npartitions=5)

@@ -336,6 +336,7 @@ def test_one_answer_on_clusters_of_any_size(
     options=st.sampled_from([{"p": 60}, {"p": 70, "method": "distribution"}]),
     seed=st.integers(0, 99),
 )
+@pytest.mark.soak
 def test_small_frames_in_many_pieces(
     n: int, npartitions: int, options: dict[str, Any], seed: int
 ) -> None:

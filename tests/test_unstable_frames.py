@@ -246,6 +246,7 @@ def test_values_that_crowd_together_do_not_make_blocks_below_k() -> None:
         assert refused(masked.compute)
 
 
+@pytest.mark.long_on_cluster
 def test_what_is_persisted_is_masked(scheduler: str) -> None:
     def draw(_number: int, columns: list[str] | None = None) -> pd.DataFrame:
         rng = np.random.default_rng()
