@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdc_dask import FuzzyMicroaggregation, Mic1D, Microaggregation, RankSwap
+from sdc_dask import FuzzyMicroaggregation, Mic1D, Microaggregation, RankSwap, SdcError
 from sdc_dask.engine import ranks
 from sdc_dask.kernels.candidates import count_candidates, count_in_most
 from sdc_dask.kernels.neighbours import distinct, search_tree, squared_distances
@@ -402,3 +402,35 @@ def test_aligned_univariate_microaggregation(
     for r in (2, 3, 4, 5):
         aligned = frame.sdc.linkage(masked, "alignment", knows=spec, known=columns[:r])
         assert aligned.correct >= frame.sdc.linkage(masked, "distance", columns[:r]).correct
+
+
+@pytest.mark.parametrize("attack", ["intersection", "alignment"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep_integers": True},
+        {"keep_integers": True, "decimals": 1},
+        {"unit": "person"},
+        {"nominal": ["a", "b"]},
+        {"orders": {"a": [*range(1, 12), 0], "b": [*range(1, 12), 0]}},
+    ],
+    ids=["integers", "decimals", "units", "categories", "orders"],
+)
+def test_groups_that_are_out_of_order_are_not_taken_for_others(
+    options: dict[str, Any], attack: str
+) -> None:
+    """No record is looked for where it cannot be, which would make a masking look safe."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.integers(0, 12, (90, 2)), columns=["a", "b"])
+    frame["person"] = np.arange(90) // 2
+    spec = Microaggregation([["a"], ["b"]], 3, blocking=None, **options)
+    masked = frame.sdc.mask(spec)
+    asked = {"attack": attack, "knows": spec, "columns": ["a", "b"]}
+    if attack == "alignment" and "keep_integers" not in options:
+        with pytest.raises(SdcError, match="without blocks, strata and units"):
+            frame.sdc.linkage(masked, **asked)
+        return
+    link = frame.sdc.linkage(masked, **asked)
+    assert "are not what the intruder takes them" not in link.note
+    assert link.certain <= link.correct + 1e-9
+    assert link.rate >= frame.sdc.linkage(masked, columns=["a", "b"]).rate - 1e-9

@@ -213,11 +213,11 @@ class AlignmentOptions(Boxing):
         for column in columns:
             spec = next(each for each in self.specs if column in each.masked)
             single = isinstance(spec, Microaggregation) and (column,) in spec.column_sets
-            if not (single and isinstance(spec, Microaggregation) and is_contiguous(spec)):
+            if not (single and isinstance(spec, Microaggregation) and is_contiguous(spec, column)):
                 raise SdcValueError(
-                    f"attack='alignment' is for columns that were microaggregated one by one, "
-                    f"without blocks and strata, and {column!r} was masked by {spec.describe()}: "
-                    "name others in known=, or use attack='intersection'."
+                    f"attack='alignment' is for numbers that were microaggregated one by one, "
+                    f"without blocks, strata and units, and {column!r} was masked by "
+                    f"{spec.describe()}: name others in known=, or use attack='intersection'."
                 )
         return [Reach("aligned")] * len(columns)
 

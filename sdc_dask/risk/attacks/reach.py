@@ -288,20 +288,23 @@ def _reach_of(spec: Spec, column: Hashable, columns: Sequence[Hashable], has_fil
     own = next(each for each in spec.column_sets if column in each)
     if has_file and all(name in columns for name in own):
         return Reach("exact")
-    if isinstance(spec, Microaggregation) and len(own) == 1 and is_contiguous(spec):
+    if isinstance(spec, Microaggregation) and len(own) == 1 and is_contiguous(spec, column):
         slack = 0.0 if spec.decimals is None else 0.5 * 10.0**-spec.decimals
-        return Reach("neighbours", slack=slack)
+        return Reach("neighbours", slack=slack + 0.5 * spec.keep_integers)
     assert isinstance(spec, (Microaggregation, SeriesMicroaggregation, Mic1D))
     return Reach("free")
 
 
-def is_contiguous(spec: Microaggregation) -> bool:
+def is_contiguous(spec: Microaggregation, column: Hashable) -> bool:
     """Whether the groups of a single column follow each other in the order of its values.
 
     They do along an order, and in one block for all records. Blocks of a tree may be cut in row
-    order, strata lie beside each other, and what is refined by chance may be out of order.
+    order, strata lie beside each other, and what is refined by chance may be out of order. Records
+    of a unit are together wherever they are, and categories and given orders are not those of
+    numbers.
     """
-    plain = not spec.by and not spec.refine
+    plain = not spec.by and not spec.refine and spec.unit is None
+    plain = plain and column not in spec.categories
     return plain and spec.blocks_by is None and spec.method != "vmdav"
 
 
