@@ -55,7 +55,7 @@ def test_readme(
 
 # What the code of a page must have printed in the end, of all pages that have code.
 SHOWN = {
-    "advice": "",
+    "advice": "FewValuesAdvice",
     "categories": "Anonymity",
     "guide_attack": "IntervalDisclosure",
     "guide_choosing": "times what no groups of 5 can be below",

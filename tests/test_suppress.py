@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +125,8 @@ def test_numbers_of_rows_beyond_64_bits() -> None:
 
 
 @pytest.mark.parametrize(("k", "most"), [(3, 75), (5, 199)])
-def test_reference_data(k: int, most: int) -> None:
-    folder = Path(os.environ.get("SDC_DASK_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    if not (folder / "sdcmicro_testdata.csv").exists():
-        pytest.skip("reference data is not here")
-    frame = pd.read_csv(folder / "sdcmicro_testdata.csv")
+def test_reference_data(reference: Callable[[str], pd.DataFrame], k: int, most: int) -> None:
+    frame = reference("sdcmicro_testdata")
     rare = frame.groupby(KEYS)["sex"].transform("size") < k
     masked = frame.sdc.suppress(KEYS, k)
     assert smallest(masked, KEYS) >= k
