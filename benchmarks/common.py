@@ -29,6 +29,15 @@ def parser(doc: str) -> argparse.ArgumentParser:
     return parser
 
 
+def run_parts(name: str, doc: str | None, parts: dict[str, Callable[[bool], Any]]) -> None:
+    """Run the parts of a benchmark that are asked for, and keep their tables as one run."""
+    arguments = parser(doc or "")
+    arguments.add_argument("--parts", nargs="+", choices=list(parts), default=list(parts))
+    options = arguments.parse_args()
+    tables = {part: parts[part](options.quick) for part in options.parts}
+    save(name + ("_quick" if options.quick else ""), tables)
+
+
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     """Print a table."""
     print(f"\n{title}")

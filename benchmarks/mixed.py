@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import parser, save, show
+from common import run_parts, show
 
 import sdc_dask  # noqa: F401
 from sdc_dask.kernels.grid import centred
@@ -45,15 +45,6 @@ SETS: dict[str, tuple[list[str], dict[str, list[Any]], list[str]]] = {
     ),
 }
 Rows = list[dict[str, Any]]
-
-
-def main() -> None:
-    """Run the parts that are asked for."""
-    arguments = parser(__doc__ or "")
-    arguments.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    options = arguments.parse_args()
-    tables = {part: PARTS[part](options.quick) for part in options.parts}
-    save("mixed" + ("_quick" if options.quick else ""), tables)
 
 
 def reference(quick: bool) -> Rows:
@@ -173,4 +164,4 @@ def _loss(frame: pd.DataFrame, masked: pd.DataFrame, name: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_parts("mixed", __doc__, PARTS)

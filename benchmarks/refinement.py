@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from common import parser, save, show
+from common import run_parts, show
 
 import sdc_dask
 from sdc_dask.utility.sse import SSE
@@ -45,15 +45,6 @@ PUBLISHED = {
     10: (916119.0, 0.85),
 }
 Rows = list[dict[str, Any]]
-
-
-def main() -> None:
-    """Run the parts that are asked for."""
-    arguments = parser(__doc__ or "")
-    arguments.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    options = arguments.parse_args()
-    tables = {part: PARTS[part](options.quick) for part in options.parts}
-    save("refinement" + ("_quick" if options.quick else ""), tables)
 
 
 def reference(_quick: bool) -> Rows:
@@ -143,4 +134,4 @@ def masked(frame: pd.DataFrame, k: int, **options: Any) -> tuple[float, SSE]:
 PARTS = {"reference": reference, "strength": strength, "survey": survey, "blocking": blocking}
 
 if __name__ == "__main__":
-    main()
+    run_parts("refinement", __doc__, PARTS)
