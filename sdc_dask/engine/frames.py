@@ -21,6 +21,7 @@ import dask.dataframe as dd
 import pandas as pd
 from dask.dataframe.utils import UNKNOWN_CATEGORIES
 from dask.delayed import Delayed, delayed
+from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 from distributed import default_client
 
@@ -298,7 +299,7 @@ def memory_per_task() -> int | None:
 
 def _processors() -> int:
     """Return how many tasks run at a time."""
-    return sum(worker["nthreads"] for worker in _workers()) or len(os.sched_getaffinity(0))
+    return sum(worker["nthreads"] for worker in _workers()) or CPU_COUNT
 
 
 def _workers() -> list[dict[str, Any]]:
