@@ -74,3 +74,14 @@ def _show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
+
+
+def several(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> several(1, "file"), several(1_200, "block")
+    ('1 file', '1,200 blocks')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

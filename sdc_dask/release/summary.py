@@ -14,7 +14,7 @@ from sdc_dask.engine.trip import Step
 from sdc_dask.evaluation import Score
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.promises import Matches
-from sdc_dask.results import Result
+from sdc_dask.results import Result, several
 from sdc_dask.risk.anonymity import Anonymity
 from sdc_dask.risk.linkage import Linkage
 from sdc_dask.utility.bound import SSEGap
@@ -89,7 +89,11 @@ class MaskedSet:
 
     def lines(self) -> list[str]:
         """Return what a person reads of it."""
-        where = f"{self.blocks:,} blocks (L = {self.max_block:,})" if self.blocks else "no blocks"
+        where = (
+            f"{several(self.blocks, 'block')} (L = {self.max_block:,})"
+            if self.blocks
+            else "no blocks"
+        )
         if self.spec.in_place:
             where = "record by record"
         lines = [
@@ -196,7 +200,7 @@ class Summary(Result):
 
     def __repr__(self) -> str:
         lines = [
-            f"Protected {self.rows:,} rows in {self.files:,} files "
+            f"Protected {several(self.rows, 'row')} in {several(self.files, 'file')} "
             f"({self.size / 1e6:,.1f} MB): {self.target}"
         ]
         for each in self.masked:

@@ -17,7 +17,7 @@ from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, types_of
 from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
 from sdc_dask.release.places import Place
 from sdc_dask.release.source import open_source
-from sdc_dask.results import Result
+from sdc_dask.results import Result, several
 from sdc_dask.risk.anonymity import anonymity
 
 
@@ -38,8 +38,8 @@ class Verification(Result):
 
     def __repr__(self) -> str:
         lines = [
-            f"{'Verified' if self.ok else 'NOT as released'}: {self.rows:,} rows in "
-            f"{self.files:,} files: {self.target}"
+            f"{'Verified' if self.ok else 'NOT as released'}: {several(self.rows, 'row')} in "
+            f"{several(self.files, 'file')}: {self.target}"
         ]
         lines += [f"  ok         {each}" for each in self.checked]
         lines += [f"  FAILED     {each}" for each in self.failed]
@@ -93,7 +93,7 @@ def verify(
     failed = list(_strangers(found, manifest))
     there = [file for file in manifest.everything if found.get(file.name)]
     if not failed:
-        checked.append(f"the {len(there):,} files of the manifest are there, and no others")
+        checked.append(f"there: {several(len(there), 'file')} of the manifest, and no others")
     changed = _changed(place, there)
     failed += changed
     if not changed and there:
