@@ -16,6 +16,7 @@ import pandas as pd
 
 from sdc_dask import datasets
 from sdc_dask.kernels.classes import class_sizes_of
+from sdc_dask.kernels.mdav_few import compile_from_now_on
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
 
@@ -150,6 +151,7 @@ def warmup(columns: Sequence[int] = (), say: Callable[[str], None] = lambda text
     say : callable, optional
         Called with the name of what is compiled next.
     """
+    compile_from_now_on()
     with warnings.catch_warnings(action="ignore"), dask.config.set(scheduler="sync"):
         for name, work in WORK.items():
             say(name)

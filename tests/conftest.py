@@ -19,12 +19,16 @@ import pytest
 from distributed import Client
 from hypothesis import HealthCheck, settings
 
+from sdc_dask.kernels.mdav_few import compile_from_now_on
 from sdc_dask.release.cluster import local_cluster
 from sdc_dask.series import resample
 
 # The first example of a test compiles kernels, which takes seconds: no example has a deadline.
 settings.register_profile("compiled", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("compiled")
+
+# What tests group is small, and would be grouped without the kernels that they are about.
+compile_from_now_on()
 
 EIA_COLUMNS = [
     "UTILITYID",

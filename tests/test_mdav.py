@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from sdc_dask.kernels import mdav_few as few
+from sdc_dask.kernels._jit import is_compiled, jit
 from sdc_dask.kernels.kd_tree import unrolled
-from sdc_dask.kernels.mdav import _mdav_indexed, mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.mdav import _mdav_brute, _mdav_indexed, mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.mdav_few import mdav_few, sooner_than_compiled
 from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
 
 
@@ -55,6 +58,7 @@ def test_kernels_equal_the_plain_algorithm(n: int, d: int, k: int) -> None:
     expected = plain_mdav(points, k)
     np.testing.assert_array_equal(mdav_brute(points, k), expected)
     np.testing.assert_array_equal(mdav_indexed(points, k), expected)
+    np.testing.assert_array_equal(mdav_few(points, k), mdav(points, k))
 
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 40])
@@ -65,6 +69,43 @@ def test_kernels_agree_on_ties(levels: int, d: int) -> None:
     points -= points.mean(axis=0)
     for k in (2, 3, 10):
         np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+    np.testing.assert_array_equal(mdav_few(points, 3), mdav(points, 3))
+
+
+@settings(max_examples=60)
+@given(
+    hnp.arrays(
+        np.float64, st.tuples(st.integers(4, 40), st.integers(1, 3)), elements=st.floats(-5, 5)
+    ),
+    st.integers(2, 4),
+)
+def test_few_records_have_the_groups_of_the_kernels(points: np.ndarray, k: int) -> None:
+    np.testing.assert_array_equal(mdav_few(points, k), mdav(points, k))
+
+
+def test_a_process_with_more_than_few_records_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not sooner_than_compiled(100, 3, 5)  # conftest.py says so
+    monkeypatch.setattr(few, "_spent", 0.0)
+    assert not sooner_than_compiled(1_000_000, 3, 5)
+    calls = 0
+    while sooner_than_compiled(10_000, 3, 5):
+        calls += 1
+    assert 2 < calls < 20
+
+
+def test_kernels_that_are_compiled_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    @jit
+    def never_compiled(number):
+        return number + 1
+
+    assert not is_compiled(never_compiled)
+    never_compiled(1)
+    assert is_compiled(never_compiled)
+    mdav_brute(np.zeros((4, 1)), 2)
+    assert is_compiled(_mdav_brute)
+    monkeypatch.setattr(_mdav_brute, "overloads", {})
+    assert not _mdav_brute.signatures
+    assert is_compiled(_mdav_brute)  # it is on disk
 
 
 @pytest.mark.parametrize(

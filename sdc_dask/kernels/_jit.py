@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -25,6 +26,20 @@ def jit(function: Callable[..., Any]) -> Any:
         # numba looks for a directory to write to when it decorates, and found none.
         _say_no_cache()
         return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Whether a kernel is compiled, in this process or on disk: calling it takes no seconds then.
+
+    What is on disk may be of older code, and be compiled anew.
+    """
+    if kernel.signatures:
+        return True
+    # Without a directory for compiled kernels there is none.
+    directory = kernel.stats.cache_path
+    return directory is not None and any(
+        Path(directory).glob(f"*.{kernel.py_func.__qualname__}-*.nbi")
+    )
 
 
 @cache

@@ -1,7 +1,8 @@
 """MDAV: groups of k by turns around the record farthest from the centroid and its opposite.
 
 Two exact implementations give the same groups: one scans all records for every question, the
-other asks a k-d tree that shrinks with the records that are left.
+other asks a k-d tree that shrinks with the records that are left. A third, in numpy, does what is
+done sooner than these are compiled.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import is_compiled, jit
 from sdc_dask.kernels.grid import centred, centroid, exact_count
 from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
@@ -22,6 +23,7 @@ from sdc_dask.kernels.live_index import (
     remove_from_tree,
     scaled_distances_to,
 )
+from sdc_dask.kernels.mdav_few import mdav_few, sooner_than_compiled
 from sdc_dask.kernels.nominal import (
     Nominal,
     add_by_category,
@@ -79,11 +81,14 @@ def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) ->
     >>> mdav(np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]]), k=2)
     array([0, 0, 2, 2, 1, 1])
     """
+    n, d = points.shape
+    indexed = nominal is None and _index_pays(n, d)
+    kernel = _group_some if indexed else _mdav_brute
+    if nominal is None and not is_compiled(kernel) and sooner_than_compiled(n, d, k):
+        return mdav_few(points, k)
     # Around the origin, sums of what is left lose least, and the index can bound by radius.
     points = centred(points)
-    if nominal is None and _index_pays(*points.shape):
-        return mdav_indexed(points, k)
-    return mdav_brute(points, k, nominal)
+    return mdav_indexed(points, k) if indexed else mdav_brute(points, k, nominal)
 
 
 def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
