@@ -402,8 +402,8 @@ def test_a_worker_is_frozen_for_a_while(
     job = begin(large.source, tmp_path / "release", "--scheduler", cluster.address)
     job.reach(cluster.hits)
     time.sleep(20)
-    # What travels is on disk now, and would be found.
-    assert cluster.left()
+    # What travels is on disk now, beside the target, and would be found.
+    assert hidden_beside(job.target)
     thaw(cluster)
     job.end()
     large.tell("frozen for 20 s", job)
@@ -442,10 +442,28 @@ def test_scratch_is_full(
     large: Case,
     tmp_path: Path,
 ) -> None:
-    cluster = left_clean(scratch=full_disk("2m"))
-    job = protect(large.source, tmp_path / "release", "--scheduler", cluster.address)
+    cluster = left_clean()
+    scratch = full_disk("2m")
+    where = ["--scheduler", cluster.address, "--scratch", str(scratch)]
+    job = protect(large.source, tmp_path / "release", *where)
     large.tell("scratch full", job)
     nothing_released(job, "No space left on device")
+    no_originals(cluster)
+    assert not canaries_in(scratch)
+
+
+@pytest.mark.soak
+def test_scratch_of_workers_is_full(
+    full_disk: Callable[[str], Path],
+    left_clean: Callable[..., Cluster],
+    large: Case,
+    tmp_path: Path,
+) -> None:
+    """Rows travel through files beside the target: a job needs no room with the workers."""
+    cluster = left_clean(scratch=full_disk("1m"))
+    job = protect(large.source, tmp_path / "release", "--scheduler", cluster.address)
+    large.tell("scratch of workers full", job)
+    nothing_lost(job, large.source, large.table)
     no_originals(cluster)
 
 

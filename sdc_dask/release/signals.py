@@ -96,6 +96,9 @@ def stoppable(*, releases: bool, last: bool = False) -> Iterator[Stop]:
         finally:
             if last and stop.published:
                 stack.pop_all()
+                # What Python handles would end the process again when the interpreter is gone.
+                for number in before:
+                    signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
