@@ -19,7 +19,10 @@ import pandas as pd
 from common import memory_watch, parser, save, show, timed
 
 import sdc_dask
+from sdc_dask.kernels.mdav_few import compile_from_now_on
 from sdc_dask.release.cluster import local_cluster
+
+ORDERS = {"random": "protect", "source": "in order of source"}
 
 
 def main() -> None:
@@ -32,6 +35,9 @@ def main() -> None:
     arguments.add_argument("-k", type=int, default=5)
     arguments.add_argument("--max-block", default="auto")
     arguments.add_argument("--blocking", default="auto")
+    arguments.add_argument(
+        "--orders", nargs="+", choices=ORDERS, default=list(ORDERS), help="of the release"
+    )
     arguments.add_argument("--folder", type=Path, help="for the data; default: a temporary one")
     options = arguments.parse_args()
     rows = options.rows or (500_000 if options.quick else 20_000_000)
@@ -51,13 +57,14 @@ def main() -> None:
         for workers in options.workers:
             with local_cluster(workers, options.memory_limit) as client:
                 # Compile on every worker, so that no run pays for it.
+                client.run(compile_from_now_on)
                 small = warm_up(folder, options.columns)
                 sdc_dask.protect(small, folder / "warm", spec, keep="*", replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
                 moving.pop("result")
                 runs = {"move": moving}
-                for what, order in (("protect", "random"), ("in order of source", "source")):
-                    runs[what] = watched(
+                for order in options.orders:
+                    runs[ORDERS[order]] = watched(
                         client,
                         sdc_dask.protect,
                         folder / "source",
@@ -67,7 +74,7 @@ def main() -> None:
                         order=order,
                         replace=True,
                     )
-                    summary = runs[what].pop("result")
+                    summary = runs[ORDERS[order]].pop("result")
                     print(summary, flush=True)
                     summaries.append(summary.to_dict())
             for what, run in runs.items():
