@@ -174,8 +174,9 @@ class Calls:
             return [part.set_index("key").sort_index()]
         if self.folder is not None:
             name = os.path.join(self.folder, uuid.uuid4().hex)
+            shared = self.share(divisions)
             sent = [
-                self(send, part, f"{name}-{number:06d}", divisions)
+                self(send, part, f"{name}-{number:06d}", shared)
                 for number, part in enumerate(parts)
             ]
             files = self(list, sent)
