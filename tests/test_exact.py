@@ -87,3 +87,18 @@ def test_products_of_strided_columns_and_of_none() -> None:
     assert exact_products(np.empty(0), np.empty(0)) == 0
     with pytest.raises(ValueError, match="of 4, 3"):
         exact_products(table[:, 0], table[0])
+
+
+@given(st.integers(0, 2**32), st.integers(-1060, 1000), st.integers(0, 40))
+def test_values_of_similar_size_are_added_exactly(seed: int, power: int, width: int) -> None:
+    # As many as fill two runs of the kernel, with extreme mantissas, signs and zeros among them.
+    rng = np.random.default_rng(seed)
+    mantissas = rng.integers(2**52, 2**53, 600)
+    mantissas[rng.random(600) < 0.3] = 2**53 - 1
+    mantissas[rng.random(600) < 0.1] = 0
+    signs = rng.choice([-1, 1], 600) if seed % 2 else np.ones(600, np.int64)
+    powers = np.minimum(power + rng.integers(0, width + 1, 600), 1023) - 52
+    values = np.ldexp((signs * mantissas).astype(float), powers)
+    sums = exact_sum(values)
+    assert Fraction(sums.total, 2**1074) == sum(map(Fraction, values.tolist()))
+    assert Fraction(sums.squares, 2**2148) == sum(Fraction(v) ** 2 for v in values.tolist())

@@ -16,7 +16,11 @@ from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels._jit import jit
 
 _DIGIT = 27  # bits: the product of two 53-bit integers has four such digits
+RANGE = 28  # bits by which mantissas of 53 are shifted for integers of three digits
 _UNIT = 1074  # every float64 is a multiple of 2**-1074
+# Exponents of units between which numbers that are added to cut off digits are normal and finite.
+_LOWEST = 1
+_HIGHEST = 1900
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,11 @@ def exact_sum(values: NDArray[np.float64]) -> ExactSum:
     -------
     ExactSum
     """
-    digits = _add_by_exponent(np.ascontiguousarray(values).view(np.int64))
+    values = np.ascontiguousarray(values)
+    low, high = exponents(values.view(np.int64))
+    if high - low <= RANGE and low >= _LOWEST and high <= _HIGHEST:
+        return _narrow_sum(values, low)
+    digits = _add_by_exponent(values.view(np.int64))
     total = squares = 0
     for exponent in np.flatnonzero(digits.any(axis=0)):
         # Subnormal numbers (exponent 0) have the unit of exponent 1.
@@ -93,6 +101,16 @@ def exact_sum(values: NDArray[np.float64]) -> ExactSum:
         total += (t0 + (t1 << _DIGIT)) << shift
         squares += (s0 + (s1 << _DIGIT) + (s2 << 2 * _DIGIT) + (s3 << 3 * _DIGIT)) << 2 * shift
     return ExactSum(len(values), total, squares)
+
+
+def _narrow_sum(values: NDArray[np.float64], low: int) -> ExactSum:
+    """Add up values of similar size: all are integers of 81 bits in one unit."""
+    totals, squares = _add_narrow(values, math.ldexp(1.0, low - _UNIT))
+    total, square = (
+        sum(int(digit) << _DIGIT * place for place, digit in enumerate(digits))
+        for digits in (totals, squares)
+    )
+    return ExactSum(len(values), total << low, square << 2 * low)
 
 
 def exact_products(first: NDArray[np.float64], second: NDArray[np.float64]) -> int:
@@ -129,6 +147,71 @@ def exact_products(first: NDArray[np.float64], second: NDArray[np.float64]) -> i
         value = p0 + (p1 << _DIGIT) + (p2 << 2 * _DIGIT) + (p3 << 3 * _DIGIT)
         total += value << int(shift)
     return total
+
+
+@jit
+def exponents(bits):
+    """Return the exponents of the units of the smallest value that is not 0, and of the largest."""
+    magnitude = np.int64(0x7FFFFFFFFFFFFFFF)
+    smallest = magnitude
+    largest = np.int64(0)
+    for i in range(len(bits)):
+        b = bits[i] & magnitude
+        smallest = min(smallest, b if b > 0 else magnitude)
+        largest = max(largest, b)
+    # Subnormal numbers (exponent 0) have the unit of exponent 1.
+    high = max(largest >> 52, 1) - 1
+    return min(max(smallest >> 52, 1) - 1, high), high
+
+
+@jit
+def _add_narrow(values, unit):
+    """Return digits of the sums of values (3) and of their squares (6), in units.
+
+    Adding a number that is large enough, and subtracting it again, rounds a value to a multiple of
+    2**54 units, and what is left to a multiple of 2**27. The bits of such a sum, less those of the
+    number, are the digit: below 2**27, with a sign. So digits of squares, which are sums of at most
+    three products, can be added in int64 for 256 values; then they are cut in two.
+    """
+    run = 256
+    digit = (np.int64(1) << 27) - 1
+    larger = np.array([1.5 * 2.0**52, 1.5 * 2.0**79, 1.5 * 2.0**106]) * unit
+    less0, less1, less2 = larger.view(np.int64)
+    c0, c1, c2 = larger
+    rounded = np.empty((3, run))
+    bits = rounded.view(np.int64)
+    totals = np.zeros(3, np.int64)
+    squares = np.zeros(6, np.int64)
+    for start in range(0, len(values), run):
+        some = values[start : start + run]
+        for i in range(len(some)):
+            high = some[i] + c2
+            rest = some[i] - (high - c2)
+            middle = rest + c1
+            rounded[2, i] = high
+            rounded[1, i] = middle
+            rounded[0, i] = (rest - (middle - c1)) + c0
+        t0 = t1 = t2 = s0 = s1 = s2 = s3 = s4 = np.int64(0)
+        for i in range(len(some)):
+            # By way of 32 bits, so that the compiler takes the products that vectors have.
+            x = np.int64(np.int32(bits[0, i] - less0))
+            y = np.int64(np.int32(bits[1, i] - less1))
+            z = np.int64(np.int32(bits[2, i] - less2))
+            t0 += x
+            t1 += y
+            t2 += z
+            s0 += x * x
+            s1 += x * y
+            s2 += 2 * (x * z) + y * y
+            s3 += y * z
+            s4 += z * z
+        totals[0] += t0
+        totals[1] += t1
+        totals[2] += t2
+        for place, total in enumerate((s0, 2 * s1, s2, 2 * s3, s4)):
+            squares[place] += total & digit
+            squares[place + 1] += total >> 27
+    return totals, squares
 
 
 @jit

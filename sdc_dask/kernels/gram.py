@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
-from sdc_dask.kernels.exact import ExactSum, exact_products, exact_sum
+from sdc_dask.kernels.exact import RANGE, ExactSum, exact_products, exact_sum, exponents
 
 _DIGIT = 27  # bits: as in sdc_dask.kernels.exact
-_RANGE = 28  # bits by which mantissas of 53 are shifted for integers of three digits
 
 
 def exact_gram(
@@ -42,8 +41,8 @@ def exact_gram(
     (21.0, 1.5)
     """
     columns = [np.ascontiguousarray(column) for column in columns]
-    ranges = [_exponents(column.view(np.int64)) for column in columns]
-    narrow = [j for j, (low, high) in enumerate(ranges) if high - low <= _RANGE]
+    ranges = [exponents(column.view(np.int64)) for column in columns]
+    narrow = [j for j, (low, high) in enumerate(ranges) if high - low <= RANGE]
     sums = [None if j in narrow else exact_sum(column) for j, column in enumerate(columns)]
     products: dict[tuple[int, int], int] = {}
     if narrow:
@@ -66,21 +65,6 @@ def exact_gram(
 
 def _join(digits: NDArray[np.int64]) -> int:
     return sum(int(digit) << _DIGIT * place for place, digit in enumerate(digits))
-
-
-@jit
-def _exponents(bits):
-    """Return the exponents of the units of the smallest value that is not 0, and of the largest."""
-    magnitude = np.int64(0x7FFFFFFFFFFFFFFF)
-    smallest = magnitude
-    largest = np.int64(0)
-    for i in range(len(bits)):
-        b = bits[i] & magnitude
-        smallest = min(smallest, b if b > 0 else magnitude)
-        largest = max(largest, b)
-    # Subnormal numbers (exponent 0) have the unit of exponent 1.
-    high = max(largest >> 52, 1) - 1
-    return min(max(smallest >> 52, 1) - 1, high), high
 
 
 @jit
