@@ -245,6 +245,10 @@ class Turn(Swaps):
     counts: Any
     looks_first = False
 
+    @property
+    def reach(self) -> int:
+        return int(max(self.counts))
+
     def sources(self, stratum: int) -> Any:
         return Reversed(int(self.counts[stratum]))
 

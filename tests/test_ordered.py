@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdc_dask.engine.splitters import Splitters
-from sdc_dask.kernels.ordered import REBASE, _stable_order, cuts, extend, ordered
+from sdc_dask.kernels.ordered import REBASE, cuts, extend, ordered, stable_argsort
 
 
 def cost(points: np.ndarray) -> float:
@@ -249,7 +249,7 @@ def test_so_it_is_over_many_turns(k: int, kind: str) -> None:
 )
 def test_of_equal_values_the_first_row_comes_first(values: list[float]) -> None:
     array = np.array(values, float)
-    assert np.array_equal(_stable_order(array), np.argsort(array, kind="stable"))
+    assert np.array_equal(stable_argsort(array), np.argsort(array, kind="stable"))
 
 
 def test_cuts_walk_back_beyond_the_piece() -> None:

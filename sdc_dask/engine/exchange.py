@@ -118,6 +118,11 @@ class Swaps(ABC):
 
     @property
     @abstractmethod
+    def reach(self) -> int:
+        """How many ranks values move at most."""
+
+    @property
+    @abstractmethod
     def looks_first(self) -> bool:
         """Whether values change by what is known of all pieces."""
 
@@ -157,11 +162,19 @@ class Exchange:
             state = step[1]
             values.append(step[2])
         empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
-        asked = call.route(asking, empty, row_ids.first_keys(range(len(parts) + 1)))
+        divisions = row_ids.first_keys(range(len(parts) + 1))
+        asked = call.route(asking, empty, divisions, self.senders())
         return [
             call(_answer, part, each, row_ids, then, number)
             for number, (part, each) in enumerate(zip(asked, values, strict=True))
         ]
+
+    def senders(self) -> list[range]:
+        """Return the pieces that have rows within reach of the values of each piece."""
+        begins, reach = self.layout.positions, self.swaps.reach
+        first = np.searchsorted(begins[1:], begins[:-1] - reach, side="right")
+        end = np.searchsorted(begins[:-1], begins[1:] + reach, side="left")
+        return [range(*each) for each in zip(first.tolist(), end.tolist(), strict=True)]
 
     def arranged(self, routed: pd.DataFrame, number: int) -> Piece:
         """Sort a piece, which must be as it was counted."""

@@ -58,7 +58,10 @@ class Items(ABC):
 
     @abstractmethod
     def of(self, part: pd.DataFrame, number: int) -> tuple[NDArray[np.int64], Values]:
-        """Return the places of a partition's items among all that it may have, and their values."""
+        """Return the places of a partition's items among all that it may have, and their values.
+
+        Places ascend, and a row has all of its items or none.
+        """
 
     @abstractmethod
     def keys(self, values: Values) -> NDArray:
@@ -182,10 +185,10 @@ class Order(Destinations):
             part, ids, number = part.iloc[at], ids.reshape(-1, per_row)[at].ravel(), NO_PARTITION
         places, values = self.items.of(part, number)
         # Of rows that have items: where a column has no value, there need be no stratum.
-        rows, which = np.unique(places // per_row, return_inverse=True)
+        rows = places[::per_row] // per_row
         has_all = len(rows) == len(part)
-        stratum = self.strata.of(part if has_all else part.iloc[rows])[which]
-        return stratum, ids[places], values
+        stratum = self.strata.of(part if has_all else part.iloc[rows])
+        return np.repeat(stratum, per_row), ids[places], values
 
     def buckets(self, part: pd.DataFrame, number: int) -> NDArray[np.int64]:
         """Return the buckets of a partition's items."""

@@ -7,12 +7,13 @@ filled, and nothing about the order itself.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sdc_dask.kernels.ordered import stable_argsort
 
 SAMPLES_A_RANGE = 256  # the size of a range is then off by some percent
 
@@ -143,7 +144,8 @@ def stable_order(bucket: NDArray[np.int64], key: NDArray[np.float64]) -> NDArray
     if len(begins) > 256:
         return np.lexsort((key, bucket))
     parts = [
-        begin + np.argsort(key[begin:end], kind="stable")
-        for begin, end in itertools.pairwise(np.append(begins, len(key)))
+        # Comparing objects takes long: no second look at which are equal.
+        begin + (np.argsort(each, kind="stable") if each.dtype == object else stable_argsort(each))
+        for begin, each in zip(begins, np.split(key, begins)[1:], strict=True)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -47,7 +47,7 @@ def ordered(points: NDArray[np.float64], projection: NDArray[np.float64], k: int
     >>> ordered(x[:, None], x, 2)
     array([1, 0, 0, 1, 0])
     """
-    order = _stable_order(projection)
+    order = stable_argsort(projection)
     _, choices = extend(np.empty((0, points.shape[1])), points[order], np.zeros(1), 0, k)
     begins = cuts(choices, len(points))
     labels = np.empty(len(points), np.int64)
@@ -56,7 +56,7 @@ def ordered(points: NDArray[np.float64], projection: NDArray[np.float64], k: int
     return labels
 
 
-def _stable_order(values: NDArray[np.float64]) -> NDArray[np.intp]:
+def stable_argsort(values: NDArray[np.float64]) -> NDArray[np.intp]:
     """Sort as ``argsort(kind="stable")`` does, which has no vectorized implementation."""
     order = np.argsort(values)
     ranked = values[order]

@@ -66,6 +66,10 @@ class SwapRule:
             return DistributionSwaps(n, self.p, rng)
         return WindowSwaps(n, max(least, window_of(n, self.p)), rng)
 
+    def reach(self, n: int) -> int:
+        """Return how many of n ranks values move at most."""
+        return max(1, window_of(n, self.p)) if self.method == "standard" and self.p else n
+
 
 @dataclass(frozen=True, repr=False)
 class RankSwap(Spec):
@@ -273,6 +277,11 @@ class ColumnSwaps(Swaps):
     stream: int  # columns draw independently
     top: float
     bottom: float
+
+    @property
+    def reach(self) -> int:
+        """How many ranks values move at most, in any stratum."""
+        return max(map(self.rule.reach, self.counts.tolist()), default=0)
 
     @property
     def looks_first(self) -> bool:
