@@ -64,8 +64,8 @@ def report(
         by intruders who know the masking. A dict if `masked` is one.
     edition : {"internal", "external"}, default "internal"
     columns : list, optional
-        Numeric columns to compare; by default those that the specs mask, without specs all that
-        both frames have. Intruders know those of them that were masked.
+        Columns of any kind to compare; by default those that the specs mask, without specs all
+        numeric ones that both frames have. Intruders know those of them that were masked.
     confidential : name or list of names, optional
         Other columns of any kind that must not be learned: what classes of records that are equal
         in masked columns reveal of them, before and after. Not for an external edition.
@@ -127,19 +127,19 @@ def report(
             )
     sampling = Sampling.of(sample, random_state)
     k = smallest_class(k, [spec for each in specs.values() for spec in each])
-    names = _columns_of(original, frames, specs, columns)
-    secret = _confidential(original, frames, specs, names, confidential)
+    numbers, others = _columns_of(original, frames, specs, columns)
+    secret = _confidential(original, frames, specs, (*numbers, *others), confidential)
     made = template(edition)
     target = page_path(path)
 
     least = max(k, FEWEST)
-    base = Original(original, names, k, least, sampling, secret)
-    check_records(base.moments.n, least)
+    base = Original(original, numbers, k, least, sampling, secret, others)
+    check_records(base.rows, least)
     measured = [
         measure(base, frame, specs[name], _label(name), risk=internal)
         for name, frame in frames.items()
     ]
-    text = render(made, measured, rows=base.moments.n, k=k, least=least, checks=_CHECKS)
+    text = render(made, measured, rows=base.rows, k=k, least=least, checks=_CHECKS)
     with written_beside({target: text}, private=internal) as publish:
         publish()
     return target
@@ -209,18 +209,19 @@ def _columns_of(
     frames: Mapping[Any, Frame],
     specs: Mapping[Any, Sequence[Spec]],
     columns: Any,
-) -> tuple[Hashable, ...]:
-    """Return the columns that are compared, before any data is read."""
-    first = next(iter(frames.values()))
-    arguments.compared_columns(original, first, columns)
-    for each in specs.values():
+) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+    """Return the columns that are compared as numbers, and the others, before any data is read."""
+    meta = arguments.unique_columns(original)
+    for name, each in specs.items():
+        arguments.check_same_kind(original, frames[name])
         for spec in each:
             spec.check(original)
+            arguments.existing(meta_of(frames[name]), spec.masked, "knows", "the masked frame")
     masked = {name for each in specs.values() for spec in each for name in spec.masked}
     if columns is None and all(specs.values()):
-        meta = meta_of(original)
-        columns = [c for c in meta.columns if c in masked and is_numeric(meta[c].dtype)]
-    names = {arguments.compared_columns(original, each, columns) for each in frames.values()}
+        columns = [column for column in meta.columns if column in masked]
+    compare = arguments.compared_columns if columns is None else arguments.mixed_columns
+    names = {compare(original, each, columns) for each in frames.values()}
     if len(names) > 1:
         raise SdcValueError(
             "the masked frames do not have the same numeric columns: name those to compare in "
@@ -234,9 +235,21 @@ def _columns_of(
                 f"columns names none that the specs{which} mask: {arguments.listed(found)}. Name "
                 "some that are masked."
             )
-        for spec in each:
-            arguments.existing(meta_of(frames[name]), spec.masked, "knows", "the masked frame")
-    return found
+    metas = [meta, *map(meta_of, frames.values())]
+    listed = [spec for each in specs.values() for spec in each]
+    numbers = tuple(column for column in found if _is_number(column, metas, listed))
+    others = tuple(column for column in found if column not in numbers)
+    arguments.check_comparable(meta, others, "columns")
+    return numbers, others
+
+
+def _is_number(column: Hashable, metas: Sequence[pd.DataFrame], specs: Sequence[Spec]) -> bool:
+    """Whether what was lost of a column is a difference between numbers, in all frames."""
+    return all(is_numeric(meta[column].dtype) for meta in metas) and all(
+        spec.measures_numbers and column not in spec.categories
+        for spec in specs
+        if column in spec.masked
+    )
 
 
 def page_path(path: Any, name: str = "path") -> Path:

@@ -17,10 +17,13 @@ from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.errors import SdcError, SdcValueError
 from sdc_dask.kernels.differences import Grid
 from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.spec import Spec
+from sdc_dask.report.mixed import MixedFigures, mixed_figures
 from sdc_dask.report.shapes import Shape, counts_on, dominated, grids_of, shape_of
 from sdc_dask.risk.anonymity import sizes_in
 from sdc_dask.risk.attacks.fitting import fitting_attacks
+from sdc_dask.risk.attacks.gower import link_by_gower
 from sdc_dask.risk.diversity import Diversity, diversity
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
@@ -40,7 +43,13 @@ class Role:
 
     column: Hashable
     role: str  # masked, kept, changed, dropped, added, not compared
-    spec: Spec | None = None
+    specs: tuple[Spec, ...] = ()  # that mask it, in their order
+
+    @classmethod
+    def masked_by(cls, column: Hashable, specs: Sequence[Spec]) -> Role | None:
+        """Return the role of a column that specs mask; None if they do not."""
+        found = tuple(spec for spec in specs if column in spec.masked)
+        return cls(column, "masked", found) if found else None
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class Risk:
     """What is risked if the original, or if the masked frame, is released."""
 
     columns: Names  # whose original values the intruder knows
+    numbers: Names  # those of them that attacks on numbers know
     classes: tuple[tuple[Names, Classes, Classes], ...]  # by set of columns, before and after
     attacks: tuple[Attack, ...]  # the strongest after masking first
     interval: tuple[float, float] | None
@@ -131,7 +141,8 @@ class Measured:
     specs: tuple[Spec, ...]
     roles: tuple[Role, ...]
     risk: Risk | None
-    loss: Loss
+    loss: Loss | None  # of numbers
+    mixed: MixedFigures | None  # of columns of every kind, if some are not numbers
 
 
 class Original:
@@ -140,22 +151,26 @@ class Original:
     def __init__(
         self,
         frame: Frame,
-        columns: Names,
+        numbers: Names,
         k: int,
         least: int,
         sampling: Sampling,
         confidential: Names = (),
+        others: Names = (),
     ) -> None:
         self.frame = frame
-        self.columns = columns
+        self.numbers = numbers
+        self.others = others
         self.k = k
         self.least = least
         self.sampling = sampling
         self.confidential = confidential
-        self.moments: CoMoments = co_moments(frame, columns)
-        self.grids: dict[Hashable, Grid] = grids_of(frame, self.moments)
-        self.counts = counts_on(frame, self.grids)
-        self.dominated = dominated(frame, self.moments)
+        self.rows: int = map_reduce(frame, _count_rows, sum)
+        if numbers:
+            self.moments: CoMoments = co_moments(frame, numbers)
+            self.grids: dict[Hashable, Grid] = grids_of(frame, self.moments)
+            self.counts = counts_on(frame, self.grids)
+            self.dominated = dominated(frame, self.moments)
         self._kept: dict[Any, Any] = {}
 
     def classes(self, columns: Names) -> Classes:
@@ -174,6 +189,13 @@ class Original:
                 each.attack: mean_of(each.link(itself, [columns]))
                 for each in blind_attacks([columns])
             }
+        return self._kept[key]
+
+    def gower(self, columns: Names) -> Linkage:
+        """Link the original to itself, by columns of every kind."""
+        key = "gower", columns
+        if key not in self._kept:
+            self._kept[key] = link_by_gower(self.frame, self.frame, columns, self.sampling)
         return self._kept[key]
 
     def complete(self, columns: Names) -> Names:
@@ -210,9 +232,13 @@ def measure(
     """
     if roles is None:
         roles = roles_of(original.frame, masked, specs)
-    loss = _loss(original, masked, specs, gaps=risk)
+    loss = _loss(original, masked, specs, gaps=risk) if original.numbers else None
+    mixed = None
+    if original.others:
+        everything = (*original.numbers, *original.others)
+        mixed = mixed_figures(original.frame, masked, everything, original.numbers, original.least)
     found = _risk(original, masked, specs) if risk else None
-    return Measured(name, tuple(specs), roles, found, loss)
+    return Measured(name, tuple(specs), roles, found, loss, mixed)
 
 
 # Roles
@@ -223,7 +249,7 @@ def roles_of(original: Frame, masked: Frame, specs: Sequence[Spec]) -> tuple[Rol
 
     Columns that no spec masks are compared cell by cell.
     """
-    by = {column: spec for spec in specs for column in spec.masked}
+    by = {column for spec in specs for column in spec.masked}
     before, after = meta_of(original), meta_of(masked)
     both = [column for column in before.columns if column in after.columns]
     others = [column for column in both if column not in by]
@@ -235,8 +261,8 @@ def roles_of(original: Frame, masked: Frame, specs: Sequence[Spec]) -> tuple[Rol
     for column in before.columns:
         if column not in both:
             roles.append(Role(column, "dropped"))
-        elif column in by:
-            roles.append(Role(column, "masked", by[column]))
+        elif masked_by := Role.masked_by(column, specs):
+            roles.append(masked_by)
         elif differ[column] is None:
             roles.append(Role(column, "not compared"))
         else:
@@ -273,6 +299,10 @@ def _add_up(parts: list[dict[Hashable, int | None]]) -> dict[Hashable, int | Non
     return total
 
 
+def _count_rows(part: pd.DataFrame, _number: int) -> int:
+    return len(part)
+
+
 # Risk
 
 
@@ -283,24 +313,53 @@ def known_to_intruders(columns: Names, specs: Sequence[Spec]) -> Names:
 
 
 def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
-    known = known_to_intruders(original.columns, specs)
+    numbers = known_to_intruders(original.numbers, specs)
+    others = known_to_intruders(original.others, specs)
+    known = (*numbers, *others)
     sets = [tuple(each) for spec in specs for each in spec.column_sets] or [known]
-    together = tuple(column for each in sets for column in each)
-    if len(sets) > 1:
+    sets = list(dict.fromkeys(sets))
+    together = tuple(dict.fromkeys(column for each in sets for column in each))
+    if len(sets) > 1 and together not in sets:
         sets.append(together)
     classes = tuple(
         (each, original.classes(each), Classes.of(sizes_in(masked, each), original.k))
         for each in sets
     )
-    notes = []
+    notes: list[str] = []
     attacks: list[Attack] = []
     interval = None
-    complete = original.complete(known)
-    lacking = [column for column in known if column not in complete]
+    if numbers:
+        attacks += _links(original, masked, specs, numbers, notes)
+        try:
+            after_masking = interval_disclosure(original.frame, masked, numbers).interval
+            interval = original.interval(numbers), after_masking
+        except SdcError as error:
+            notes.append(f"Interval disclosure could not be measured: {error}")
+    if others:
+        attacks += _links_by_all(original, masked, specs, known, others, notes)
+        notes.append(
+            f"Intruders who make use of more than the recoding of {_names(others)} are not "
+            "modelled."
+        )
+    attacks.sort(key=lambda each: -each.after.rate)
+    attributes: tuple[tuple[Diversity, Diversity], ...] = ()
+    if original.confidential:
+        after_all = diversity(masked, together, original.confidential)
+        attributes = tuple(zip(original.attributes(together), after_all, strict=True))
+    return Risk(known, numbers, classes, tuple(attacks), interval, attributes, tuple(notes))
+
+
+def _links(
+    original: Original, masked: Frame, specs: Sequence[Spec], numbers: Names, notes: list[str]
+) -> list[Attack]:
+    """Run the attacks of intruders who know numbers, and note what could not be measured."""
+    attacks: list[Attack] = []
+    complete = original.complete(numbers)
+    lacking = [column for column in numbers if column not in complete]
     if lacking:
         notes.append(
-            f"Links were measured without {_names(lacking)}: cells are missing there, which "
-            "intruders are not modelled with."
+            f"Links were measured without {_names(lacking)}: cells are missing there, "
+            "which intruders are not modelled with."
         )
     try:
         if not complete:
@@ -314,24 +373,34 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
             attacks.append(Attack(each.attack, each.assumes, earlier, after))
     except SdcError as error:
         notes.append(f"Links could not all be measured: {error}")
-    attacks.sort(key=lambda each: -each.after.rate)
+    return attacks
+
+
+def _links_by_all(
+    original: Original,
+    masked: Frame,
+    specs: Sequence[Spec],
+    known: Names,
+    others: Names,
+    notes: list[str],
+) -> list[Attack]:
+    """Run the attack of an intruder who knows columns of every kind."""
     try:
-        after_masking = interval_disclosure(original.frame, masked, known).interval
-        interval = original.interval(known), after_masking
+        after = link_by_gower(original.frame, masked, known, original.sampling, specs)
+        assumes = f"values of {_names(others)}"
+        if any(isinstance(spec, Recode) for spec in specs):
+            assumes += ", and how they were recoded"
+        return [Attack("Gower distance", assumes, original.gower(known), after)]
     except SdcError as error:
-        notes.append(f"Interval disclosure could not be measured: {error}")
-    attributes: tuple[tuple[Diversity, Diversity], ...] = ()
-    if original.confidential:
-        after_all = diversity(masked, together, original.confidential)
-        attributes = tuple(zip(original.attributes(together), after_all, strict=True))
-    return Risk(known, classes, tuple(attacks), interval, attributes, tuple(notes))
+        notes.append(f"Links by columns of every kind could not be measured: {error}")
+        return []
 
 
 # Loss
 
 
 def _loss(original: Original, masked: Frame, specs: Sequence[Spec], *, gaps: bool) -> Loss:
-    frame, columns = original.frame, original.columns
+    frame, columns = original.frame, original.numbers
     lost = sse(frame, masked, columns)
     information = information_loss(frame, masked, columns)
     moments = co_moments(masked, columns)
@@ -364,6 +433,8 @@ def _gaps(
         if not isinstance(spec, Microaggregation) or spec.missing != "error":
             continue
         for each in spec.column_sets:
+            if not set(each) <= set(original.numbers):
+                continue  # the least SSE is known of numbers alone
             try:
                 found.append(sse_gap(original.frame, masked, each, spec.k, original.sampling))
             except SdcError as error:

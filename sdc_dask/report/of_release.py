@@ -86,15 +86,8 @@ class ReleaseReport:
             )
         return cls(pages, {edition: template(edition) for edition in pages}, secret)
 
-    def check(
-        self, numbers: Sequence[str], kept: Sequence[str], rows: int, specs: Sequence[Spec]
-    ) -> None:
+    def check(self, kept: Sequence[str], rows: int, specs: Sequence[Spec]) -> None:
         """Raise an error if there is nothing to report, or confidential columns are not kept."""
-        if not numbers:
-            raise SdcValueError(
-                "a report compares numbers, and no column that is masked holds any: run without a "
-                "report, and with measure=True (--measure) for loss and links."
-            )
         check_records(rows, max(smallest_class(None, specs), FEWEST))
         others = [name for name in self.confidential if name not in kept]
         if others:
@@ -110,8 +103,12 @@ class ReleaseReport:
         specs: Sequence[Spec],
         roles: tuple[Role, ...],
         numbers: Sequence[str],
+        others: Sequence[str],
     ) -> Measured:
-        """Measure what the editions show, of frames with the same rows."""
+        """Measure what the editions show, of frames with the same rows.
+
+        Masked columns are numbers, or others of any kind.
+        """
         k = smallest_class(None, specs)
         base = Original(
             original,
@@ -120,6 +117,7 @@ class ReleaseReport:
             max(k, FEWEST),
             Sampling.of(AUTO),
             self.confidential,
+            tuple(others),
         )
         return measure(base, masked, specs, None, risk="internal" in self.pages, roles=roles)
 

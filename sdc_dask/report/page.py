@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sdc_dask import extras
+from sdc_dask.masking.spec import Spec
 from sdc_dask.report.measured import Correlation, Measured
 from sdc_dask.report.numbers import number, percent, signed, whole
-from sdc_dask.report.pictures import correlation_moves, histogram, quantile_moves
+from sdc_dask.report.pictures import correlation_moves, frequencies, histogram, quantile_moves
 
 MOST_PAIRS = 45  # correlations in a table: those of ten columns
 _PACKAGES = ("sdc-dask", "dask", "numba", "numpy", "pandas", "pyarrow", "scipy")
@@ -33,6 +34,8 @@ def template(edition: str) -> Any:
         "whole": whole,
         "names": lambda columns: ", ".join(map(str, columns)),
         "most_changed": most_changed,
+        "most_moved": lambda pairs: sorted(pairs, key=lambda each: -each[1])[:MOST_PAIRS],
+        "described": described,
     }
     environment.filters.update(filters)
     environment.globals["histogram"] = lambda bins, column, identity: _safe(
@@ -40,6 +43,9 @@ def template(edition: str) -> Any:
     )
     environment.globals["quantile_moves"] = lambda quantiles, column, identity: _safe(
         quantile_moves(quantiles, str(column), identity)
+    )
+    environment.globals["frequencies"] = lambda categories, column, identity: _safe(
+        frequencies(categories, str(column), identity)
     )
     environment.globals["correlation_moves"] = lambda correlations, identity: _safe(
         correlation_moves(correlations, identity)
@@ -74,6 +80,22 @@ def most_changed(correlations: Sequence[Correlation]) -> list[Correlation]:
     if len(correlations) <= MOST_PAIRS:
         return list(correlations)
     return sorted(correlations, key=lambda each: -abs(each.after - each.before))[:MOST_PAIRS]
+
+
+def described(specs: Sequence[Spec]) -> str:
+    """Return what specs do to a column, in words.
+
+    Examples
+    --------
+    >>> from sdc_dask import Microaggregation
+    >>> described([Microaggregation(["a"], k=3, by="b")])
+    'microaggregation by mdav, k = 3, within b'
+    """
+    each = (
+        spec.describe() + (f", within {', '.join(map(str, spec.by))}" if spec.by else "")
+        for spec in specs
+    )
+    return "; then ".join(each)
 
 
 def versions() -> dict[str, str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from sdc_dask.report.categories import Categories
 from sdc_dask.report.measured import Correlation
-from sdc_dask.report.numbers import number
+from sdc_dask.report.numbers import number, percent
 from sdc_dask.report.shapes import Histogram, Quantile
 
 _WIDTH, _HEIGHT = 320, 110
@@ -121,8 +122,8 @@ def _moves(
         return ""
     values = [value for _, *both in rows for value in both]
     low, high = ends or (min(values), max(values))
-    names = [name if len(name) <= 24 else f"{name[:23]}…" for name, _, _ in rows]
-    left = 12 + _LETTER * max(map(len, names))
+    names = [_short(name) for name, _, _ in rows]
+    left = _beside(names)
     scale = (_WIDTH - left - 2 * _RADIUS - _LEFT) / ((high - low) or 1.0)
     base = _TOP + _ROW * len(rows)
     marks = [f'<path class="axis" d="M{left:.1f} {base}H{_WIDTH - _LEFT}"/>']
@@ -147,3 +148,63 @@ def _moves(
         f'<svg viewBox="0 0 {_WIDTH} {base + 22}" role="img" aria-labelledby="{identity}">'
         f'<title id="{identity}">{escape(title)}</title>{"".join(marks)}</svg>'
     )
+
+
+def frequencies(categories: Categories, column: str, identity: str) -> str:
+    """Draw the shares of categories: a bar before masking, and one below it after.
+
+    The title has the figures, for those who do not see the picture. Of a column whose values are
+    all others, it shows those after masking alone.
+
+    Examples
+    --------
+    >>> from sdc_dask.report.categories import Category
+    >>> shown = Categories(40, (Category("a", 30, 20), Category("b", 10, 20)), renamed=False)
+    >>> svg = frequencies(shown, "letter", "f1")
+    >>> svg.count("<rect "), "a 75.0 %, 50.0 %; b 25.0 %, 50.0 %" in svg
+    (4, True)
+    """
+    names = [_short(each.label) for each in categories.shown]
+    left = _beside(names)
+    shares = [
+        (100 * each.before / categories.rows, 100 * each.after / categories.rows)
+        for each in categories.shown
+    ]
+    room = _WIDTH - left - _LEFT - _LETTER * len(" 100.0 %")
+    scale = room / max(max(both) for both in shares)
+    bars, labels, told = [], [], []
+    base = _TOP + _ROW * len(names)
+    for place, (name, both) in enumerate(zip(names, shares, strict=True)):
+        top = _TOP + _ROW * place
+        drawn = both[1:] if categories.renamed else both
+        height = (_ROW - 4) / len(drawn)
+        for number_of, share in enumerate(drawn):
+            when = "before" if len(drawn) - number_of == 2 else "then"
+            bars.append(
+                f'<rect class="{when}" x="{left:.1f}" y="{top + 2 + number_of * height:.1f}" '
+                f'width="{share * scale:.1f}" height="{height:.1f}"/>'
+            )
+        end = left + max(drawn) * scale + 4
+        labels.append(
+            f'<text x="{left - 6:.1f}" y="{top + _ROW / 2 + 4:.1f}" text-anchor="end">'
+            f"{escape(name)}</text>"
+            f'<text x="{end:.1f}" y="{top + _ROW / 2 + 4:.1f}">{percent(both[1], 1)}</text>'
+        )
+        told.append(f"{name} {', '.join(percent(share, 1) for share in drawn)}")
+    when = "after masking" if categories.renamed else "before and after masking"
+    title = f"Frequencies of {column} {when}: {'; '.join(told)}"
+    axis = f'<path class="axis" d="M{left:.1f} {_TOP}V{base}"/>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {base + 6}" role="img" aria-labelledby="{identity}">'
+        f'<title id="{identity}">{escape(title)}</title>'
+        f"{''.join(bars)}{axis}{''.join(labels)}</svg>"
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:23]}…"
+
+
+def _beside(names: Sequence[str]) -> float:
+    """Return how much room labels at the left take."""
+    return 12 + _LETTER * max(map(len, names))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
 from sdc_dask.results import Result
 
 MOST_VALUES = 10_000  # of a column
@@ -81,13 +81,27 @@ class Frequencies(Result):
 
 def frequencies(original: Frame, masked: Frame, columns: Sequence[Hashable]) -> Frequencies:
     """Count the values of columns before and after masking, in one pass over each frame."""
+    before, after = (count_values(frame, columns) for frame in (original, masked))
+    for each in (*before.values(), *after.values()):
+        if isinstance(each, SdcError):
+            raise each
+    return of_counts(before, after)  # type: ignore[arg-type]
+
+
+def count_values(frame: Frame, columns: Sequence[Hashable]) -> dict[Hashable, Counts | SdcError]:
+    """Count the values of columns in one pass; an error in the place of what cannot be counted."""
     names = list(columns)
-    before, after = (
-        map_reduce(frame[names], _count, _merge, names) for frame in (original, masked)
-    )
-    rows = same_number(*(sum(each[0].values()) for each in (before, after)))
+    counted = map_reduce(frame[names], _count, _merge, names)
+    return dict(zip(names, counted, strict=True))
+
+
+def of_counts(before: dict[Hashable, Counts], after: dict[Hashable, Counts]) -> Frequencies:
+    """Put the counts of columns before and after masking side by side."""
+    first = next(iter(before))
+    rows = same_number(*(sum(each[first].values()) for each in (before, after)))
     moved, counts = {}, {}
-    for name, old, new in zip(names, before, after, strict=True):
+    for name, old in before.items():
+        new = after[name]
         both = {value: (old.get(value, 0), new.get(value, 0)) for value in {**old, **new}}
         counts[name] = dict(
             sorted(both.items(), key=lambda item: (-item[1][0], -item[1][1], str(item[0])))
@@ -108,17 +122,19 @@ def same_number(original: int, masked: int) -> int:
     return original
 
 
-def _count(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> list[Counts]:
-    found = []
+def _count(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> list[Counts | SdcError]:
+    found: list[Counts | SdcError] = []
     for name in columns:
         try:
             found.append(_few(name, _counts_of(part[name])))
         except TypeError:
             # The original text may show a value.
-            raise SdcTypeError(
-                f"column {name!r} holds values that cannot be compared, such as lists: name "
-                "columns of texts, numbers, dates or categories."
-            ) from None
+            found.append(
+                SdcTypeError(
+                    f"column {name!r} holds values that cannot be compared, such as lists: name "
+                    "columns of texts, numbers, dates or categories."
+                )
+            )
     return found
 
 
@@ -133,20 +149,25 @@ def _counts_of(column: pd.Series) -> Counts:
     return counts
 
 
-def _merge(parts: list[list[Counts]]) -> list[Counts]:
-    merged: list[Counts] = [{} for _ in parts[0]]
-    for part in parts:
-        for total, counts in zip(merged, part, strict=True):
-            for value, number in counts.items():
-                total[value] = total.get(value, 0) + number
-    return [_few(None, counts) for counts in merged]
+def _merge(parts: list[list[Counts | SdcError]]) -> list[Counts | SdcError]:
+    return [_merged(list(each)) for each in zip(*parts, strict=True)]
 
 
-def _few(name: Hashable, counts: Counts) -> Counts:
-    if len(counts) > MOST_VALUES:
-        which = "a column" if name is None else f"column {name!r}"
-        raise SdcValueError(
-            f"{which} has more than {MOST_VALUES:,} different values, too many for a table of "
-            "frequencies: name columns of categories, and see information_loss for numbers."
-        )
-    return counts
+def _merged(parts: list[Counts | SdcError]) -> Counts | SdcError:
+    total: Counts = {}
+    for each in parts:
+        if isinstance(each, SdcError):
+            return each
+        for value, number in each.items():
+            total[value] = total.get(value, 0) + number
+    return _few(None, total)
+
+
+def _few(name: Hashable, counts: Counts) -> Counts | SdcError:
+    if len(counts) <= MOST_VALUES:
+        return counts
+    which = "a column" if name is None else f"column {name!r}"
+    return SdcValueError(
+        f"{which} has more than {MOST_VALUES:,} different values, too many for a table of "
+        "frequencies: name columns of categories, and see information_loss for numbers."
+    )

@@ -17,10 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
+from sdc_dask.engine.in_place import changed
 from sdc_dask.engine.mixed import Points, Scale, extent_of, mixed_columns, scale_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.gower import count_near, pair_distances
+from sdc_dask.masking.recode import Recode
+from sdc_dask.masking.spec import Spec
 from sdc_dask.risk.linkage import Linkage, count_links, of_ties
 from sdc_dask.sampling import Sampling, tried_of
 
@@ -31,7 +34,11 @@ _Taken = tuple[Points, Points]  # original and masked records
 
 
 def link_by_gower(
-    original: Frame, masked: Frame, names: Sequence[Hashable], sampling: Sampling
+    original: Frame,
+    masked: Frame,
+    names: Sequence[Hashable],
+    sampling: Sampling,
+    specs: Sequence[Spec] = (),
 ) -> Linkage:
     """Link records to the nearest masked ones, by the mean distance over columns of every kind.
 
@@ -47,6 +54,9 @@ def link_by_gower(
         Columns that the intruder knows.
     sampling : Sampling
         Which records are tried: all of up to 50,000, or a sample.
+    specs : sequence of specs, optional
+        That masked, as far as the intruder knows: what he knows is recoded as they say, since ages
+        have no distance from ranges of ages. Nothing else is made use of.
 
     Returns
     -------
@@ -68,6 +78,7 @@ def link_by_gower(
     >>> df.sdc.linkage(masked, "gower").correct
     3.0
     """
+    original = _recoded(original, specs)
     columns = mixed_columns(meta_of(original), meta_of(masked), names)
     frames = pair_frames(original, masked, names)
     extent = extent_of(frames[0], columns)
@@ -84,6 +95,13 @@ def link_by_gower(
     ties = map_reduce(frames[1], _search, _merge, scale, old, limits)
     note = tried_of(len(tried), n)
     return of_ties("Gower distance", len(names), count_links(ties), n, note)
+
+
+def _recoded(frame: Frame, specs: Sequence[Spec]) -> Frame:
+    for spec in specs:
+        if isinstance(spec, Recode):
+            frame = changed(frame, spec.plan(frame))
+    return frame
 
 
 def _take(
