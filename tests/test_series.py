@@ -387,6 +387,7 @@ def test_a_release_of_series(tmp_path: Path, distance: str) -> None:
         assert (reached.k_min, reached.classes) == (sizes.min(), len(sizes)), name
         assert reached.k_min >= 4
     assert "microaggregation of series" in repr(summary)
+    assert sdc_dask.verify(tmp_path / "target").ok
 
 
 def long_layout(frame: pd.DataFrame, series: dict[str, list[str]]) -> pd.DataFrame:

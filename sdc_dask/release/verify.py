@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from sdc_dask.engine.frames import Calls
 from sdc_dask.errors import SdcFileNotFoundError, SdcValueError
 from sdc_dask.release.directory import entries_of
-from sdc_dask.release.manifest import NAME, Manifest, ReleasedFile, types_of
+from sdc_dask.release.manifest import NAME, Manifest, Promise, ReleasedFile, types_of
 from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
 from sdc_dask.release.places import Place
 from sdc_dask.release.source import open_source
@@ -65,7 +65,9 @@ def verify(
     Verification
         ``ok``, and what was checked and what failed, in words. Files are compared with their size
         and SHA-256; rows and schema with what their footers say; and classes of equal records are
-        counted anew for each k that was promised.
+        counted anew for each k that was promised. Where k counts persons or households (`unit`),
+        records are counted all the same, and the text says so: units are no part of a release, and
+        were counted when it was made.
 
     Raises
     ------
@@ -187,7 +189,21 @@ def _promises(target: Place, manifest: Manifest) -> Iterator[tuple[str, bool]]:
             f"k = {promise.k:,} in {columns}: the smallest of {found.classes:,} classes has "
             f"{found.k_min:,} records"
         )
+        if _is_by_unit(manifest, promise):
+            text += " (records, not units, which are no part of a release)"
         same = (found.k_min, found.classes) == (promise.smallest, promise.classes)
         if not same:
             text += f"; {promise.smallest:,} of {promise.classes:,} classes in the manifest"
         yield text, same and found.k_min >= promise.k
+
+
+def _is_by_unit(manifest: Manifest, promise: Promise) -> bool:
+    """Whether k was promised for units, which only whoever made the release could count."""
+    for spec in manifest.specs:
+        if "unit" not in spec:
+            continue
+        columns = spec["columns"]
+        sets = columns if columns and isinstance(columns[0], list) else [columns]
+        if any(set(each) <= set(promise.columns) for each in sets):
+            return True
+    return False
