@@ -1,8 +1,8 @@
 """protect() against moving the same data with plain Dask: read, route exactly, write.
 
-The data has an id, a text and five float64 columns, or as many as --columns says; all are read and
-written by both, and moving routes all of them once. Prints time, ratio, and the peak memory of
-every worker beside its limit.
+The data has an id, a text, five float64 columns, or as many as --columns says, and as many nominal
+columns as --nominal says; all are read and written by both, and moving routes all of them once.
+Prints time, ratio, and the peak memory of every worker beside its limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def main() -> None:
     """Run the benchmark."""
     arguments = parser(__doc__)
     arguments.add_argument("--rows", type=int, help="default: 20 million, quick: 500,000")
-    arguments.add_argument("--columns", type=int, default=5, help="that are masked")
+    arguments.add_argument("--columns", type=int, default=5, help="of numbers that are masked")
+    arguments.add_argument("--nominal", type=int, default=0, help="columns that are masked, too")
     arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     arguments.add_argument("--memory-limit", default="1GiB", help="of every worker")
     arguments.add_argument("-k", type=int, default=5)
@@ -43,7 +44,7 @@ def main() -> None:
     rows = options.rows or (500_000 if options.quick else 20_000_000)
     max_block = options.max_block if options.max_block == "auto" else int(options.max_block)
     spec = sdc_dask.Microaggregation(
-        [f"x{j}" for j in range(options.columns)],
+        [*numbers(options.columns), *categories(options.nominal)],
         options.k,
         blocking=options.blocking,
         max_block=max_block,
@@ -51,14 +52,15 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        generate(rows, options.columns).to_parquet(folder / "source", write_index=False)
+        source = generate(rows, options.columns, options.nominal)
+        source.to_parquet(folder / "source", write_index=False)
         table: list[dict[str, Any]] = []
         summaries = []
         for workers in options.workers:
             with local_cluster(workers, options.memory_limit) as client:
                 # Compile on every worker, so that no run pays for it.
                 client.run(compile_from_now_on)
-                small = warm_up(folder, options.columns)
+                small = warm_up(folder, options.columns, options.nominal)
                 sdc_dask.protect(small, folder / "warm", spec, keep="*", replace=True)
                 moving = watched(client, move, folder / "source", folder / "moved")
                 moving.pop("result")
@@ -94,24 +96,42 @@ def main() -> None:
         save("end_to_end", {"table": table, "summaries": summaries})
 
 
-def generate(rows: int, columns: int) -> dd.DataFrame:
-    """Make the data: an id, a text, uniform columns."""
-    frame = sdc_dask.datasets.uniform(rows, columns, seed=1)
-    return frame.map_partitions(add_others, meta=add_others(frame._meta))
+def numbers(columns: int) -> list[str]:
+    """Return the names of columns of numbers."""
+    return [f"x{j}" for j in range(columns)]
 
 
-def add_others(part: pd.DataFrame) -> pd.DataFrame:
-    """Add an id and a text to a partition."""
+def categories(nominal: int) -> list[str]:
+    """Return the names of nominal columns."""
+    return [f"c{j}" for j in range(nominal)]
+
+
+def generate(rows: int, columns: int, nominal: int) -> dd.DataFrame:
+    """Make the data: an id, a text, uniform columns, categories of which some are frequent."""
+    frame = sdc_dask.datasets.uniform(rows, columns + nominal, seed=1)
+    return frame.map_partitions(
+        add_others, columns, nominal, meta=add_others(frame._meta, columns, nominal)
+    )
+
+
+def add_others(part: pd.DataFrame, columns: int, nominal: int) -> pd.DataFrame:
+    """Add an id and a text to a partition, and make categories of its last columns."""
     number = part.index.to_numpy()
     texts = pd.Series(number % 1000, index=part.index).astype("str").radd("district ")
-    return part.assign(id=number, label=texts.astype("string[pyarrow]"))
+    part = part.assign(id=number, label=texts.astype("string[pyarrow]"))
+    for j, name in enumerate(categories(nominal)):
+        # 3, 6, 9 ... categories, the first of which is the most frequent.
+        code = ((part.pop(f"x{columns + j}") / 10_000) ** 2 * 3 * (j + 1)).astype("int64")
+        part[name] = code.astype("str").radd("category ").astype("string[pyarrow]")
+    return part
 
 
-def warm_up(folder: Path, columns: int) -> Path:
+def warm_up(folder: Path, columns: int, nominal: int) -> Path:
     """Write a small data set with the columns of the large one."""
     path = folder / "small"
     if not path.exists():
-        generate(20_000, columns).repartition(npartitions=4).to_parquet(path, write_index=False)
+        small = generate(20_000, columns, nominal).repartition(npartitions=4)
+        small.to_parquet(path, write_index=False)
     return path
 
 

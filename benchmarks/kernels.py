@@ -25,6 +25,7 @@ from common import parser, save, show, timed
 from numpy.typing import NDArray
 
 from sdc_dask.datasets import uniform
+from sdc_dask.kernels.kd_tree import WORTH_UNROLLING
 from sdc_dask.kernels.mdav import _index_pays, mdav, mdav_brute, mdav_indexed
 
 Points = NDArray[np.float64]
@@ -231,8 +232,9 @@ def centred(n: int, d: int) -> Points:
 
 
 def best(kernel: Kernel, points: Points) -> tuple[float, Labels]:
-    """Compile a kernel for the width of the data, and time it."""
-    kernel(points[:100], K)
+    """Compile a kernel for the width and the number of the data, and time it."""
+    # Kernels for many records are others than those for few.
+    kernel(points[:WORTH_UNROLLING], K)
     return fastest(lambda: kernel(points, K))
 
 

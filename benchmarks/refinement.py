@@ -3,6 +3,7 @@
 reference    Census and EIA, all columns, k = 3, 5, 10: MDAV, refine=True and "thorough"
 strength     uniform data, k = 3, 5, 10: SSE by how often each record is tried elsewhere
 survey       datasets.survey, which has few records far out
+borders      uniform data: what borders of blocks cost, and what remains of it with borders=True
 blocking     Table 3.2 of the 2^d-tree's authors: their SSE, and that of refined groups in blocks
 
 Times are those of one core, of masking alone. Reference data is read from SDC_DASK_DATA.
@@ -10,15 +11,20 @@ Times are those of one core, of masking alone. Reference data is read from SDC_D
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 from common import run_parts, show
 
 import sdc_dask
+from sdc_dask import Microaggregation
+from sdc_dask.engine.frames import Calls
 from sdc_dask.utility.sse import SSE
 
 # What the lowest published results and the first sketches of this package have, by data and k.
@@ -102,6 +108,52 @@ def survey(quick: bool) -> Rows:
     return rows
 
 
+def borders(quick: bool) -> Rows:
+    """Mask uniform data in blocks, with and without a second pass over other blocks."""
+    n = 10_000 if quick else 100_000
+    sizes = (500, 2_000) if quick else (1_000, 10_000)
+    rows = []
+    for d in (2, 3, 5, 10):
+        frame = sdc_dask.datasets.uniform(n, d, seed=0).compute()
+        _, whole = masked(frame, 5, refine=50, blocking=None)
+        _, longer = masked(frame, 5, refine=100, blocking=None)
+        for max_block in sizes:
+            # As much time is spent on blocks that are refined twice as long.
+            for refine, across in ((50, False), (100, False), (50, True)):
+                options = {"refine": refine, "max_block": max_block, "borders": across}
+                with counted_bytes() as moved:
+                    seconds, found = masked(frame, 5, **options)
+                rows.append(
+                    {"columns": d, "L": max_block, "sweeps": refine, "borders": across}
+                    | {"SSE over one block's %": 100 * (found.sse / whole.sse - 1)}
+                    | {"with 100 sweeps": 100 * (found.sse / longer.sse - 1)}
+                    | {"seconds": seconds, "bytes moved per record": moved[-1] / n}
+                )
+    show(f"Uniform data, {n:,} records, k = 5: SSE of blocks over that of one block", rows)
+    return rows
+
+
+@contextlib.contextmanager
+def counted_bytes() -> Iterator[list[int]]:
+    """Count the bytes of rows that are routed in each masking of a pandas frame."""
+    moved: list[int] = []
+    route, plan = Calls.route, Microaggregation.plan
+
+    def counting(self: Calls, parts: list[pd.DataFrame], *args: Any) -> Any:
+        moved[-1] += int(parts[0].memory_usage(index=False).sum())
+        return route(self, parts, *args)
+
+    def planning(self: Microaggregation, *args: Any) -> Any:
+        moved.append(0)
+        return plan(self, *args)
+
+    with (
+        mock.patch.object(Calls, "route", counting),
+        mock.patch.object(Microaggregation, "plan", planning),
+    ):
+        yield moved
+
+
 def blocking(quick: bool) -> Rows:
     """Mask the data of Table 3.2: uniform in every column."""
     n = 50_000 if quick else 2_500_000
@@ -121,7 +173,8 @@ def blocking(quick: bool) -> Rows:
 
 def masked(frame: pd.DataFrame, k: int, **options: Any) -> tuple[float, SSE]:
     """Return seconds and SSE of a masking, the second time that it is done."""
-    frame.iloc[:25_000].sdc.microaggregate(list(frame), k, **options | {"refine": False})
+    plain = {"refine": False, "borders": False}
+    frame.iloc[:25_000].sdc.microaggregate(list(frame), k, **options | plain)
     if options.get("refine"):
         frame.iloc[:25_000].sdc.microaggregate(list(frame), k, **options | {"refine": 1})
     start = time.process_time()
@@ -131,7 +184,13 @@ def masked(frame: pd.DataFrame, k: int, **options: Any) -> tuple[float, SSE]:
     return seconds, frame.sdc.sse(found)
 
 
-PARTS = {"reference": reference, "strength": strength, "survey": survey, "blocking": blocking}
+PARTS = {
+    "reference": reference,
+    "strength": strength,
+    "survey": survey,
+    "borders": borders,
+    "blocking": blocking,
+}
 
 if __name__ == "__main__":
     run_parts("refinement", __doc__, PARTS)

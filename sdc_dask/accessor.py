@@ -943,7 +943,7 @@ class SdcAccessor:
         """Return the columns of a comparison; those that were masked, if that is known."""
         if columns is None and knows is not None:
             masking = spec_list(knows)
-            columns = list(dict.fromkeys(name for spec in masking for name in spec.masked))
+            columns = list(dict.fromkeys(name for spec in masking for name in spec.in_sets))
         return arguments.compared_columns(self._frame, masked, columns)
 
     @staged("Linking records")

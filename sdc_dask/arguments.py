@@ -497,15 +497,20 @@ def mixed_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashabl
     return _in_both(original, masked, columns, lambda _: True, "columns")
 
 
-def _in_both(
-    original: Frame, masked: Frame, columns: Any, fits: Callable[[Any], bool], what: str
-) -> tuple[Hashable, ...]:
-    """Return the columns that are named, or all of both frames whose dtype fits."""
+def check_same_kind(original: Frame, masked: Frame) -> None:
+    """Raise an error unless both are pandas frames or both are Dask frames."""
     if type(original) is not type(masked):
         raise SdcTypeError(
             f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
             f"received {_kind_of(masked)}: compare pandas with pandas, or Dask with Dask."
         )
+
+
+def _in_both(
+    original: Frame, masked: Frame, columns: Any, fits: Callable[[Any], bool], what: str
+) -> tuple[Hashable, ...]:
+    """Return the columns that are named, or all of both frames whose dtype fits."""
+    check_same_kind(original, masked)
     meta, other = unique_columns(original), unique_columns(masked)
     if columns is None:
         both = [

@@ -286,6 +286,7 @@ def _called(spec: Spec) -> str:
     if isinstance(spec, Microaggregation):
         alone = ", each set alone" if len(spec.column_sets) > 1 else ""
         refined = ", refined" if spec.refine else ""
+        refined += " across blocks" if spec.borders else ""
         return f"{spec.method}, k = {spec.k}{alone}{refined}{by}"
     if isinstance(spec, RankSwap):
         reach = f"p = {spec.p:g}" if spec.p is not None else f"{spec.buckets} buckets"

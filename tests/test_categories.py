@@ -392,3 +392,25 @@ def test_attacks_refuse_in_words_or_know_nothing_more() -> None:
     for spec in (Recode(["x0"], bins=[-1e4, 0, 1e4]), Suppress(["x0"], k=300)):
         with pytest.raises(SdcError, match=r"no real number|missing|without any value"):
             frame.sdc.attack(frame.sdc.mask(spec), knows=spec)
+
+
+def test_pram_keeps_an_order_that_no_piece_of_a_file_knows_alone(tmp_path: Path) -> None:
+    grades = ["low", "middle", "high", "top"]
+    values = ["low", "middle"] * 50 + ["middle", "high", "top"] * 40
+    frame = pd.DataFrame({"grade": pd.Categorical(values, grades, ordered=True)})
+    for number, part in enumerate([frame[:100], frame[100:]]):
+        (tmp_path / "source").mkdir(exist_ok=True)
+        part = part.assign(grade=part["grade"].cat.remove_unused_categories())
+        part.to_parquet(tmp_path / "source" / f"{number}.parquet", index=False)
+    spec = Pram(["grade"], keep=0.5)
+    options: dict[str, Any] = {"order": "source", "random_state": 1}
+    sdc_dask.protect(tmp_path / "source", tmp_path / "release", spec, **options)
+    released = pd.read_parquet(tmp_path / "release")["grade"]
+    assert released.cat.ordered and released.cat.categories.tolist() == grades
+    pd.testing.assert_series_equal(released, frame.sdc.mask(spec, random_state=1)["grade"])
+    first, second = (
+        pd.read_parquet(path)["grade"].cat.categories.tolist()
+        for path in sorted((tmp_path / "release").glob("*.parquet"))
+    )
+    for each in (first, second):
+        assert each == [grade for grade in grades if grade in each]

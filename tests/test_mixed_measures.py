@@ -231,6 +231,21 @@ def test_compare_takes_columns_of_every_kind(both: tuple[pd.DataFrame, pd.DataFr
         original.sdc.compare({"one": masked}, names, weights={"il": 1}, tolerance=0.2)
 
 
+@pytest.mark.usefixtures("scheduler")
+def test_dask_equals_pandas(both: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    original, masked = both
+    lazy, lazy_masked = cut(original, 4), cut(masked, 3)
+    for measure in ("mixed_loss", "frequencies", "associations"):
+        expected = getattr(original.sdc, measure)(masked)
+        assert getattr(lazy.sdc, measure)(lazy_masked) == expected
+    names = ["age", "born", "grade", "job"]
+    pd.testing.assert_frame_equal(
+        lazy.sdc.compare({"masked": lazy_masked}, names),
+        original.sdc.compare({"masked": masked}, names),
+        check_exact=True,
+    )
+
+
 def test_what_cannot_be_measured_is_refused(
     both: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:

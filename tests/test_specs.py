@@ -39,6 +39,7 @@ EVERY: dict[str, Spec] = {
         XY, 3, blocking="univariate", max_block=50, standardize=False, by="g", missing="separate"
     ),
     "no blocks": Microaggregation(XY, 3, blocking=None, by=["g", "h"]),
+    "small": Microaggregation(XY, 3, by="g", small="merge", nominal="g"),
     "gain": Microaggregation(XY, 3, method="vmdav", gain=0.5),
     "optimal": Microaggregation([["x"], ["y"]], 3, method="optimal"),
     "pcp": Microaggregation(XY, 3, method="pcp", blocking="tree", max_block=50),
@@ -64,6 +65,7 @@ EVERY: dict[str, Spec] = {
     "series in one block": SeriesMicroaggregation(XY, 3, blocking=None),
     "rounded": Microaggregation(XY, 3, decimals=-1),
     "refined": Microaggregation(XY, 3, refine="thorough"),
+    "refined across blocks": Microaggregation(XY, 3, refine=5, borders=True),
     "mixed": Microaggregation(
         XY,
         3,

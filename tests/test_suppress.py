@@ -172,6 +172,13 @@ def test_dtypes(dtype: str) -> None:
     assert masked["x"].dtype == kinds.get(dtype, values.dtype)
 
 
+def test_costs_by_column() -> None:
+    listed = Suppress(["x", "y", "z"], k=2, costs=[1, 5, 1])
+    assert Suppress(["x", "y", "z"], k=2, costs={"y": 5}) == listed
+    as_dict = listed.to_dict() | {"costs": {"y": 5}}
+    assert sdc_dask.Spec.from_dict(as_dict) == listed
+
+
 def test_nothing_is_left_under_missing_cells() -> None:
     frame = pd.DataFrame(
         {
@@ -237,6 +244,8 @@ def test_protect_counts_matches_both_ways(tmp_path: Path) -> None:
         ({"columns": ["sex"], "k": 1}, "at least 2"),
         ({"columns": ["sex"], "k": 3, "costs": [1, 2]}, "for each of 1 columns"),
         ({"columns": ["sex"], "k": 3, "costs": [0]}, "above 0"),
+        ({"columns": ["sex"], "k": 3, "costs": {"sex": 0}}, "above 0"),
+        ({"columns": ["sex"], "k": 3, "costs": {"job": 2}}, "costs"),
         ({"columns": ["sex"], "k": 3, "missing": "error"}, "missing must be one of"),
         ({"columns": ["sex"], "k": 500}, "fewer than k=500"),
     ],

@@ -99,6 +99,7 @@ def grow(
     most_bytes: int,
     *,
     widest: bool = False,
+    shifted: bool = False,
 ) -> tuple[Tree, Leaves, int]:
     """Grow the tree of every stratum until no leaf that can be split has more than L records.
 
@@ -118,6 +119,9 @@ def grow(
         Of counts that one pass may bring: more take several.
     widest : bool, default False
         Whether a box is halved in its widest dimension alone, in `coordinates`, or in all of them.
+    shifted : bool, default False
+        Whether boxes are cut elsewhere, so that what is near a border of the usual tree is not.
+        Goes with `widest`.
 
     Returns
     -------
@@ -133,8 +137,9 @@ def grow(
     spread widest: 2^d children of a few records each would make no blocks.
     """
     builder = _Builder(coordinates, max_block, widest=widest)
+    box = _shifted(low, high) if shifted else None
     for stratum, count in enumerate(counts):
-        builder.plant(stratum, int(count), low, high)
+        builder.plant(stratum, int(count), low, high, box)
     passes = rounds = 0
     while builder.open:
         tree = builder.tree()
@@ -161,13 +166,23 @@ class _Builder:
         self.n_leaves = 0
 
     def plant(
-        self, stratum: int, count: int, low: NDArray[np.float64], high: NDArray[np.float64]
+        self,
+        stratum: int,
+        count: int,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        box: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
     ) -> None:
-        """Start the tree of a stratum."""
+        """Start the tree of a stratum: of records within bounds, in another box if there is one."""
         node = None
         if count > self.max_block:
             width = self._spread(low, high)
-            node = self._node(low, high, width, low, high, count, stratum)
+            if box is not None:
+                # What would be halved next, if this were the usual tree: other dimensions, or those
+                # that it has halved least.
+                halved = _widest_first(width, np.arange(len(width)), self._halvings(count))
+                width = np.ldexp(width, -np.bincount(halved, minlength=len(width)))
+            node = self._node(*(box or (low, high)), width, low, high, count, stratum)
         if node is None:
             middle = low / 2 + high / 2
             leaf = Leaves.of([stratum], [count], low[None], high[None], middle[None])
@@ -248,13 +263,17 @@ class _Builder:
             width[halved] /= 2
         if self.widest:
             # Some more than equal halves would need: few data sets are uniform.
-            wanted = math.ceil(math.log2(count / self.max_block)) + MORE_HALVES
+            wanted = self._halvings(count) + MORE_HALVES
             cuts = _widest_first(width, axes, min(wanted, MAX_BITS))
             return _Node(low, high, width, cuts, 1, stratum, count)
         # One level more than equal children would need.
         wanted = math.ceil(math.log2(count / self.max_block) / len(axes)) + 1
         levels = max(1, min(wanted, MAX_BITS // len(axes)))
         return _Node(low, high, width, np.tile(axes, levels), len(axes), stratum, count)
+
+    def _halvings(self, count: int) -> int:
+        """Return how often so many records must be halved, if they are equally many each time."""
+        return math.ceil(math.log2(count / self.max_block))
 
     def _spread(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the widths of a box in coordinates in which distances are measured."""
@@ -399,6 +418,20 @@ def _middles(node: _Node) -> list[NDArray[np.float64]]:
             high = np.stack([middle, high], axis=1).ravel()
         middles.append(np.concatenate(levels))
     return middles
+
+
+def _shifted(
+    low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a box around another whose halves of halves are a third of their width away.
+
+    It is twice as wide, so that its cells are as wide as those of the other, one level later. Cells
+    of any two levels have no border in common, as no sum of halves of halves is a third.
+    """
+    third = high / 3 - low / 3
+    most = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        return np.maximum(low - 2 * third, -most), np.minimum(high + third, most)
 
 
 def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:

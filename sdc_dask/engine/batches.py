@@ -30,9 +30,7 @@ class BatchFile:
     @classmethod
     def write(cls, path: str, rows: pa.Table, receivers: NDArray[np.int64]) -> BatchFile:
         """Write rows, of which each goes to a receiver; those of one keep their order."""
-        # Sorting is by radix where numbers have 16 bits.
-        few = receivers.max(initial=0) < 2**16
-        order = np.argsort(receivers.astype(np.uint16) if few else receivers, kind="stable")
+        order = _by_receiver(receivers)
         ordered = rows.take(order).combine_chunks()
         numbers, begins, counts = np.unique(receivers[order], return_index=True, return_counts=True)
         written = []
@@ -65,11 +63,42 @@ class BatchFile:
 
 def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile:
     """Write routed rows for the partitions that their keys are of, by known divisions."""
-    key = routed["key"].to_numpy()
-    receivers = np.searchsorted(divisions, key, side="right") - 1
+    return BatchFile.write(path, _table(routed), _receivers(routed, divisions))
+
+
+def _receivers(routed: pd.DataFrame, divisions: Sequence[int]) -> NDArray[np.int64]:
+    """Return the partitions that the keys of rows are of."""
+    receivers = np.searchsorted(divisions, routed["key"].to_numpy(), side="right") - 1
     if ((receivers < 0) | (receivers >= len(divisions) - 1)).any():
         raise SdcRuntimeError("rows have keys beyond all partitions: they would be lost.")
-    return BatchFile.write(path, _table(routed), receivers)
+    return receivers
+
+
+def cut_by_key(
+    routed: pd.DataFrame, divisions: Sequence[int], expected: Sequence[int]
+) -> dict[int, pd.DataFrame]:
+    """Return the routed rows of each partition that may get some, by known divisions."""
+    receivers = _receivers(routed, divisions)
+    by_receiver = routed.take(_by_receiver(receivers))
+    ends = np.cumsum(np.bincount(receivers, minlength=len(divisions) - 1))
+    begins = np.append(0, ends[:-1])
+    if sum(int(ends[number] - begins[number]) for number in expected) < len(routed):
+        raise SdcRuntimeError("rows have keys of partitions that expect none: they would be lost.")
+    # Copies: a slice would hold the rows of all.
+    return {n: by_receiver.iloc[begins[n] : ends[n]].copy() for n in expected}
+
+
+def put_together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows that came to a partition, sorted by their key, which becomes the index."""
+    routed = pd.concat(parts, ignore_index=True)
+    return routed.take(np.argsort(routed["key"].to_numpy())).set_index("key")
+
+
+def _by_receiver(receivers: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Sort rows by their receiver; those of one keep their order."""
+    # Sorting is by radix where numbers have 16 bits.
+    few = receivers.max(initial=0) < 2**16
+    return np.argsort(receivers.astype(np.uint16) if few else receivers, kind="stable")
 
 
 def receive(files: Sequence[BatchFile], number: int, meta: pd.DataFrame) -> pd.DataFrame:

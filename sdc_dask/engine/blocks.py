@@ -186,8 +186,11 @@ class Blocks:
 
     def leaf_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the leaf of every record of a partition, given its values as float64."""
-        points = _view(values, self.fill, self.axes)
-        return self.locator.leaf_of(points, self.strata.of(part))
+        return self.leaf_at(values, self.strata.of(part))
+
+    def leaf_at(self, values: NDArray[np.float64], stratum: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the leaf of values, given their strata."""
+        return self.locator.leaf_of(_view(values, self.fill, self.axes), stratum)
 
 
 def _view(
@@ -233,6 +236,7 @@ def plan_blocks(
     method: str,
     axes: Axes | None = None,
     smallest: int | None = None,
+    shifted: bool = False,
 ) -> Blocks:
     """Plan blocks for a frame that was scanned.
 
@@ -256,6 +260,8 @@ def plan_blocks(
         more pass.
     smallest : int, optional
         Blocks with fewer records are fused with others of their stratum: k by default.
+    shifted : bool, default False
+        Of "halves": whether blocks are cut elsewhere than they would be otherwise.
     """
     fill, high = scan.bounds(columns)
     low = fill
@@ -296,6 +302,7 @@ def plan_blocks(
             count_pass,
             most,
             widest=method == "halves",
+            shifted=shifted,
         )
     largest = max_block if method == "halves" else None
     fused = _fuse_strata(leaves, coordinates, len(strata), smallest or k, largest)

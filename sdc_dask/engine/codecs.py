@@ -25,12 +25,20 @@ from numpy.typing import NDArray
 from sdc_dask.engine.columns import (
     LARGEST_EXACT,
     advice_for,
+    coded_values,
     is_numeric,
     masked_array,
     masked_dtype,
     same_array,
 )
-from sdc_dask.engine.frames import Frame, from_partitions, map_partitions, map_reduce, meta_of
+from sdc_dask.engine.frames import (
+    Frame,
+    from_partitions,
+    has_unknown_categories,
+    map_partitions,
+    map_reduce,
+    meta_of,
+)
 from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.errors import SdcRuntimeError, SdcTypeError, SdcValueError
 
@@ -94,6 +102,11 @@ def _check_categories(column: Hashable, dtype: Any) -> None:
             f"column {column!r} has dtype {dtype}, whose values are no categories: "
             f"{advice_for(dtype)}"
         )
+
+
+def has_kind(dtype: Any) -> bool:
+    """Whether a dtype is one of those that have distances."""
+    return _kind(dtype) is not None
 
 
 def _kind(dtype: Any) -> str | None:
@@ -172,7 +185,7 @@ class Dates(Codec):
 
     def encode(self, column: pd.Series) -> pd.Series:
         """Return steps since the first time."""
-        ticks, missing = _ticks(column)
+        ticks, missing = ticks_of(column)
         if _unit(column.dtype) != self.unit or (ticks[~missing] % self.step).any():
             raise SdcRuntimeError(
                 f"column {column.name!r} has times of another unit than when it was scanned. "
@@ -302,6 +315,43 @@ def _arrow_array(
     return pd.arrays.ArrowExtensionArray(pa.array(values, arrow).take(indices))
 
 
+def taken_values(
+    plain: pd.Series,
+    number: NDArray[np.int64],
+    dtype: Any,
+    order: tuple[Any, ...] | None = None,
+) -> pd.Series:
+    """Return values by their numbers as a column of a dtype, without categories that none has.
+
+    Parameters
+    ----------
+    plain : Series
+        The values, whatever partition has them.
+    number : ndarray of int64
+        By record.
+    dtype : dtype
+        Of the column in a partition, which need not have all categories.
+    order : tuple, optional
+        All values from the lowest to the highest, if the column is ordered.
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        if has_unknown_categories(dtype):
+            return pd.Series([], dtype=dtype)
+        used = plain.dropna().unique()
+        listed = list(order) if dtype.ordered and order is not None else list(dtype.categories)
+        listed += [each for each in used if each not in set(listed)]
+        some = set(used)
+        kept = pd.CategoricalDtype([each for each in listed if each in some], dtype.ordered)
+        return coded_values(kept.categories.get_indexer(plain)[number], [], kept)
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
+        some = set(plain.dropna().unique())
+        listed = [each for each in (plain.dropna().unique() if order is None else order)]
+        kept_values = [each for each in listed if each in some]
+        codes = pd.Index(kept_values, dtype=object).get_indexer(plain.astype(object))
+        return coded_values(codes[number], kept_values, dtype)
+    return plain.take(number).reset_index(drop=True).astype(dtype)
+
+
 # All columns of a set
 
 
@@ -399,7 +449,7 @@ class _Times:
 
     @classmethod
     def of(cls, column: pd.Series) -> _Times:
-        ticks, missing = _ticks(column)
+        ticks, missing = ticks_of(column)
         present = ticks[~missing]
         if not len(present):
             return cls(frozenset([_unit(column.dtype)]), 2**63, -(2**63), 0)
@@ -429,6 +479,42 @@ def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
             else:
                 codecs[column] = _categories(column, each, seen)
     return Coding(codecs)
+
+
+def orders_of(
+    frame: Frame, columns: Sequence[Hashable], asked: Mapping[Hashable, Asked] | None = None
+) -> dict[Hashable, tuple[Any, ...]]:
+    """Return the values of ordered columns from the lowest to the highest.
+
+    One pass over the data, if partitions know alone what categories there are.
+
+    Parameters
+    ----------
+    frame : pandas or Dask DataFrame
+    columns : sequence
+        Of which some may be ordered.
+    asked : mapping, optional
+        What they are taken for: by default, what their dtypes say.
+    """
+    meta = meta_of(frame)
+    found: dict[Hashable, tuple[Any, ...]] = {}
+    unknown: dict[Hashable, Asked] = {}
+    for column in columns:
+        dtype = meta[column].dtype
+        each = asked[column] if asked is not None else Asked(_kind(dtype) or NOMINAL)
+        if each.kind != ORDINAL:
+            continue
+        known = isinstance(dtype, pd.CategoricalDtype) and not has_unknown_categories(dtype)
+        if known and each.order is None:
+            found[column] = tuple(dtype.categories)
+        else:
+            unknown[column] = each
+    coding = coding_of(frame, unknown)
+    for column in unknown:
+        codec = coding.codecs[column]
+        assert isinstance(codec, Categories)
+        found[column] = codec.values
+    return found
 
 
 def _look(
@@ -524,7 +610,8 @@ def _one_order(column: Hashable, orders: frozenset[tuple[Any, ...]]) -> tuple[An
     if not order or not follows.issuperset(itertools.pairwise(order)):
         raise SdcValueError(
             f"column {column!r} has ordered categories that are not the same in all partitions, "
-            f"and give no order of all: name it in orders={{{column!r}: [...]}}."
+            f"and give no order of all: write all of them in each, or name it in "
+            f"orders={{{column!r}: [...]}}, if the masking has that."
         )
     return order
 
@@ -564,7 +651,7 @@ def _orders(column: pd.Series) -> Iterable[tuple[Any, ...]]:
             yield tuple(chunk.dictionary.to_pylist())
 
 
-def _ticks(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return times as integers, and which are missing."""
     missing = column.isna().to_numpy(bool)
     dtype = column.dtype

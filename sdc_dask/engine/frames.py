@@ -26,12 +26,13 @@ from dask.utils import parse_bytes
 from distributed import default_client
 
 from sdc_dask.engine import expressions
-from sdc_dask.engine.batches import receive, send
+from sdc_dask.engine.batches import cut_by_key, put_together, receive, send
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 Task = Any  # what a call returns: a Delayed object, or the result itself
 
 _FAN_IN = 16
+_FEW_SENDERS = 24  # of a partition: with more, so many tasks take longer than a shuffle
 _ASKED = 5.0  # seconds in which a scheduler answers, unless it is busy
 _computes: ContextVar[Callable[[Task], Any] | None] = ContextVar("computes", default=None)
 _WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
@@ -164,10 +165,28 @@ class Calls:
             level = [self(merge, group) for group in _batches(level, fan_in)]
         return level[0]
 
-    def route(self, parts: list[Task], meta: pd.DataFrame, divisions: list[int]) -> list[Task]:
+    def route(
+        self,
+        parts: list[Task],
+        meta: pd.DataFrame,
+        divisions: list[int],
+        senders: Sequence[range] | None = None,
+    ) -> list[Task]:
         """Send rows to partitions by known divisions of their column "key", where they are sorted.
 
         The key becomes the index. At once there is one partition, whatever the divisions are.
+
+        Parameters
+        ----------
+        parts : list
+            Frames with a column "key".
+        meta : DataFrame
+            An empty one of these.
+        divisions : list of int
+            The first key of every partition, and one beyond the last.
+        senders : sequence of range, optional
+            By partition, the parts that have rows for it. If these are few, rows go from task to
+            task, without a shuffle of all.
         """
         if not self.lazy:
             (part,) = parts
@@ -181,6 +200,20 @@ class Calls:
             ]
             files = self(list, sent)
             return [self(receive, files, number, meta) for number in range(len(divisions) - 1)]
+        if senders is not None and sum(map(len, senders)) <= _FEW_SENDERS * len(senders):
+            receivers: list[list[int]] = [[] for _ in parts]
+            for number, some in enumerate(senders):
+                for sender in some:
+                    receivers[sender].append(number)
+            shared = self.share(divisions)
+            cut = [
+                self(cut_by_key, part, shared, numbers)
+                for part, numbers in zip(parts, receivers, strict=True)
+            ]
+            return [
+                self(put_together, [self(_item, cut[i], number) for i in some])
+                for number, some in enumerate(senders)
+            ]
         method = "p2p" if on_cluster() else "tasks"
         routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
         return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
@@ -362,6 +395,10 @@ def _one_graph(tasks: list[Task]) -> list[Task]:
             graph.update(task.dask)
     first, *others = tasks
     return [Delayed(first.key, graph), *(Delayed(task.key, {}) for task in others)]
+
+
+def _item(items: dict[int, Any], number: int) -> Any:
+    return items[number]
 
 
 def _batches(items: list[Any], size: int) -> Iterator[list[Any]]:

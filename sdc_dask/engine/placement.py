@@ -104,12 +104,28 @@ class Placement(Destinations):
         block that is larger. A small frame is spread over up to 16 partitions, if it had them.
         A record has `width` values, by default one of every column.
         """
-        counts = self.block_counts
-        wanted = partitions_wanted(int(counts.sum()), width or len(self.columns), n_partitions)
-        share = max(1, -(-int(counts.sum()) // wanted))
-        partition = (np.cumsum(counts) - counts) // share
-        first = np.flatnonzero(np.diff(partition, prepend=-1))
-        return self.row_ids.first_keys([*first.tolist(), len(counts)])
+        width = width or len(self.columns)
+        return packed(self.block_counts, self.row_ids, width, n_partitions)
+
+
+def packed(counts: NDArray[np.int64], row_ids: RowIds, width: int, n_partitions: int) -> list[int]:
+    """Return the first key of every partition that blocks are packed into, and one beyond the last.
+
+    Parameters
+    ----------
+    counts : ndarray of int64
+        Records by block.
+    row_ids : RowIds
+    width : int
+        Values of a record.
+    n_partitions : int
+        That records come from.
+    """
+    wanted = partitions_wanted(int(counts.sum()), width, n_partitions)
+    share = max(1, -(-int(counts.sum()) // wanted))
+    partition = (np.cumsum(counts) - counts) // share
+    first = np.flatnonzero(np.diff(partition, prepend=-1))
+    return row_ids.first_keys([*first.tolist(), len(counts)])
 
 
 def place(

@@ -93,7 +93,7 @@ def fuse_by_units(
     fused = blocks.fused
     while True:
         number = int(fused.max()) + 1
-        different = _smallest(fused[seen.leaf], seen.code, k)[0]
+        different = smallest_codes(fused[seen.leaf], seen.code, k)[0]
         small = np.bincount(different, minlength=number) < k
         if not small.any():
             # Records in row order would cut units.
@@ -131,16 +131,16 @@ class _Merge:
     def __call__(self, parts: Sequence[_Seen]) -> _Seen:
         leaf = np.concatenate([part.leaf for part in parts])
         code = np.concatenate([part.code for part in parts])
-        return _Seen(sum(part.missing for part in parts), *_smallest(leaf, code, self.k))
+        return _Seen(sum(part.missing for part in parts), *smallest_codes(leaf, code, self.k))
 
 
 def _look(part: pd.DataFrame, _number: int, blocks: Blocks, unit: Hashable, k: int) -> _Seen:
     leaf = blocks.leaf_of(part, to_float(part, blocks.columns))
     missing = int(part[unit].isna().sum())
-    return _Seen(missing, *_smallest(leaf, unit_codes(part[unit]), k))
+    return _Seen(missing, *smallest_codes(leaf, unit_codes(part[unit]), k))
 
 
-def _smallest(
+def smallest_codes(
     leaf: NDArray[np.int64], code: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the k smallest different codes of each leaf, or all."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.kernels._jit import jit
 
-_WORTH_UNROLLING = 20_000
+WORTH_UNROLLING = 20_000
 _SAMPLE = 64
 
 
@@ -33,7 +33,7 @@ def unrolled(d: int, n: int, most: int) -> tuple[int, ...]:
     takes seconds for every d, once: too long for few records (n), and for more dimensions than the
     `most` for which a kernel gains by it.
     """
-    return (0,) * d if d <= most and n >= _WORTH_UNROLLING else ()
+    return (0,) * d if d <= most and n >= WORTH_UNROLLING else ()
 
 
 @jit

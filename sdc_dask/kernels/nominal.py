@@ -33,6 +33,30 @@ def no_nominal(n: int) -> Nominal:
     return Nominal(np.empty((0, n), np.int64), np.empty(0))
 
 
+def spread(points: NDArray[np.float64], nominal: Nominal) -> NDArray[np.float64]:
+    """Return coordinates that have one more for each category, with the same squared distances.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (n, d)
+        Coordinates of the other columns.
+    nominal : Nominal
+        Of few categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spread(np.zeros((3, 1)), Nominal(np.array([[0, 1, 1]]), np.array([2.0])))
+    array([[0., 1., 0.],
+           [0., 0., 1.],
+           [0., 0., 1.]])
+    """
+    parts = [points]
+    for codes, weight in zip(*nominal, strict=True):
+        parts.append(np.where(codes[:, None] == np.arange(codes.max() + 1), np.sqrt(weight / 2), 0))
+    return np.hstack(parts)
+
+
 @jit
 def count_categories(nominal):
     """Return how many records have each category, a row for each column."""

@@ -90,8 +90,13 @@ def rules(
     return [StrataRule(by, each if missing == "separate" else ()) for each in columns]
 
 
-def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
-    """Scan a frame and see whether it can be masked: one pass over the data."""
+def survey(
+    frame: Frame, spec: Blockwise, *, small_strata: bool = False
+) -> tuple[Scan, list[Strata]]:
+    """Scan a frame and see whether it can be masked: one pass over the data.
+
+    With `small_strata`, there may be some below k, which are to be merged.
+    """
     strata_rules = rules(spec.columns, spec.by, spec.missing)
     scanned = scan(frame, [name for each in spec.columns for name in each], strata_rules)
     _check_counts(scanned.n, spec.k)
@@ -100,8 +105,8 @@ def survey(frame: Frame, spec: Blockwise) -> tuple[Scan, list[Strata]]:
         ", or pass missing='separate' to group records by their pattern of missing cells",
     )
     strata = scanned.strata(strata_rules)
-    for each in strata:
-        _check_strata(each, spec.k)
+    for each in () if small_strata else strata:
+        _check_strata(each, spec.k, merging=hasattr(spec, "small") and bool(spec.by))
     scanned.advise(averaged=getattr(spec, "decimals", None) is None)
     return scanned, strata
 
@@ -140,6 +145,24 @@ def blocks_for(
         smallest=max(spec.k, max_block // 4) if fill else None,
     )
     return blocks if unit is None else fuse_by_units(frame, blocks, coordinates, unit, spec.k)
+
+
+def other_blocks(
+    frame: Frame, scanned: Scan, strata: Strata, coordinates: Coordinates, blocks: Blocks
+) -> Blocks:
+    """Return blocks as large as those of a frame, which are cut elsewhere."""
+    return plan_blocks(
+        frame,
+        scanned,
+        strata,
+        blocks.columns,
+        coordinates,
+        k=blocks.k,
+        max_block=blocks.max_block,
+        method="halves",
+        smallest=max(blocks.k, blocks.max_block // 4),
+        shifted=True,
+    )
 
 
 def place_in_blocks(
@@ -199,12 +222,13 @@ def _check_counts(n: int, k: int) -> None:
         )
 
 
-def _check_strata(strata: Strata, k: int) -> None:
+def _check_strata(strata: Strata, k: int, *, merging: bool) -> None:
     small = int((strata.counts < k).sum())
     if small:
         what = "values of `by` or patterns of missing cells"
         raise SdcValueError(
             f"{small} of {len(strata)} strata ({what}) have fewer than k={k} records, the "
-            f"smallest {strata.counts.min()}. Merge rare values, drop those records, or use a "
-            "smaller k."
+            f"smallest {strata.counts.min()}. Merge rare values"
+            f"{', or pass small=' + repr('merge') if merging else ''}, drop those records, or use "
+            "a smaller k."
         )

@@ -19,7 +19,7 @@ from sdc_dask.kernels.groups import replace_by_centroids
 from sdc_dask.kernels.kd_tree import build_kd_tree
 from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.ordered import ordered
-from sdc_dask.kernels.refine import quick, refine, strength, thorough
+from sdc_dask.kernels.refine import Cycle, cooler, quick, refine, strength, thorough
 from sdc_dask.kernels.vmdav import vmdav
 from sdc_dask.masking.mixed import NominalColumns, Representatives, rounded
 
@@ -87,28 +87,49 @@ class Refined:
         How long groups are refined.
     within : int, optional
         Larger blocks are cut in halves for the groups to begin with, and refined as a whole.
+    nominal : NominalColumns
+        Columns of few categories.
     """
 
     grouping: Grouping
     k: int
     strength: bool | int | str
     within: int | None = None
+    nominal: NominalColumns = field(default_factory=NominalColumns)
 
     def __call__(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
     ) -> NDArray[np.int64]:
         """Return the group of every record."""
-        n = len(points)
-        if isinstance(self.strength, str):
-            cycles = thorough(n)
-        else:
-            cycles = quick(n) if self.strength is True else strength(self.strength)
-        return refine(points, self._begin(values, points), self.k, cycles)
+        spread = self.nominal.spread(values, points)
+        labels = self._begin(values, points, spread)
+        return refine(spread, labels, self.k, self._cycles(len(points)))
 
-    def _begin(self, values: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:
+    def again(
+        self,
+        values: NDArray[np.float64],
+        points: NDArray[np.float64],
+        labels: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Return groups that lose less than others that were refined elsewhere, or these."""
+        spread = self.nominal.spread(values, points)
+        cycles = cooler(self._cycles(len(points)), spread.shape[1])
+        return refine(spread, labels, self.k, cycles)
+
+    def _cycles(self, n: int) -> list[Cycle]:
+        if isinstance(self.strength, str):
+            return thorough(n)
+        return quick(n) if self.strength is True else strength(self.strength)
+
+    def _begin(
+        self,
+        values: NDArray[np.float64],
+        points: NDArray[np.float64],
+        spread: NDArray[np.float64],
+    ) -> NDArray[np.int64]:
         if self.within is None or len(points) <= self.within:
             return self.grouping(values, points)
-        tree = build_kd_tree(points, np.ones(points.shape[1]), max(self.within, 2 * self.k))
+        tree = build_kd_tree(spread, np.ones(spread.shape[1]), max(self.within, 2 * self.k))
         labels = np.empty(len(points), np.int64)
         groups = 0
         for begin, end in itertools.pairwise(tree.start.tolist()):
@@ -141,33 +162,41 @@ class MaskByCentroids(BlockMask):
         numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         """Mask the blocks of a partition."""
-        if self.by_unit:
-            return self._mask_units(values, bounds)
-        check_size(int(np.diff(bounds).min(initial=self.k)), self.k)
-        points = self.coordinates.points(values)
+        return self.represented(values, self.groups(values, bounds))
+
+    def groups(self, values: NDArray[np.float64], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the group of every record; those of one block have other numbers than the next."""
         labels = np.empty(len(values), np.int64)
+        points = None if self.by_unit else self.coordinates.points(values)
         groups = 0
         for begin, end in itertools.pairwise(bounds):
-            block = self.grouping(values[begin:end], points[begin:end])
+            if points is None:
+                unit, units = self.units(values[begin:end])
+                check_size(len(units), self.k, "units")
+                block = self.grouping(units, self.coordinates.points(units))[unit]
+            else:
+                check_size(int(end - begin), self.k)
+                block = self.grouping(values[begin:end], points[begin:end])
             labels[begin:end] = block + groups
             groups += int(block.max()) + 1
-        return self._represented(values, labels)
+        return labels
 
-    def _mask_units(
-        self, values: NDArray[np.float64], bounds: NDArray[np.int64]
+    def units(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the unit of every record, and what stands for the records of each.
+
+        Units are numbered in the order of their first records.
+        """
+        unit = pd.factorize(values[:, -1])[0]
+        first = np.unique(unit, return_index=True)[1]
+        units = self._represented(values[:, :-1].copy(), unit)[first]
+        return unit, np.ascontiguousarray(units)
+
+    def represented(
+        self, values: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        labels = np.empty(len(values), np.int64)
-        groups = 0
-        for begin, end in itertools.pairwise(bounds):
-            # Units are numbered in the order of their first records.
-            unit, codes = pd.factorize(values[begin:end, -1])
-            check_size(len(codes), self.k, "units")
-            first = np.unique(unit, return_index=True)[1]
-            units = self._represented(values[begin:end, :-1].copy(), unit)[first]
-            units = np.ascontiguousarray(units)
-            block = self.grouping(units, self.coordinates.points(units))
-            labels[begin:end] = block[unit] + groups
-            groups += int(block.max()) + 1
+        """Return what stands for the group of every record. May overwrite values."""
+        if not self.by_unit:
+            return self._represented(values, labels)
         masked = self._represented(np.ascontiguousarray(values[:, :-1]), labels)
         # Nothing of units leaves the place where records are masked.
         return np.column_stack([masked, np.zeros(len(masked))])
@@ -175,7 +204,6 @@ class MaskByCentroids(BlockMask):
     def _represented(
         self, values: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return what stands for the group of every record. May overwrite values."""
         if not self.representatives:
             return centroids(values, labels, self.coordinates, self.k, self.decimals)
         original = values.copy()

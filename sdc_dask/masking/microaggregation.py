@@ -12,11 +12,22 @@ import pandas as pd
 from sdc_dask import arguments
 from sdc_dask.aggregation import Measure, power
 from sdc_dask.engine.blocks import Blocks
-from sdc_dask.engine.codecs import NUMBER, WHOLE, Asked, Coding, coding_of, kinds_of
+from sdc_dask.engine.codecs import (
+    NOMINAL,
+    NUMBER,
+    WHOLE,
+    Asked,
+    Coding,
+    coding_of,
+    has_kind,
+    kinds_of,
+)
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.engine.in_place import Change, changed
 from sdc_dask.engine.masks import Mask
 from sdc_dask.engine.moments import co_moments
+from sdc_dask.engine.onward import has_borders, onward
 from sdc_dask.engine.projections import (
     AGGREGATIONS,
     Aggregated,
@@ -33,6 +44,7 @@ from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.masking import blockwise
 from sdc_dask.masking.auto_block import auto_block, auto_blocking, linear_block
+from sdc_dask.masking.borders import MaskAcrossBorders
 from sdc_dask.masking.centroids import (
     THOROUGH,
     Grouping,
@@ -43,6 +55,7 @@ from sdc_dask.masking.centroids import (
     Vmdav,
 )
 from sdc_dask.masking.in_order import MaskInOrder
+from sdc_dask.masking.merged_strata import merge_strata
 from sdc_dask.masking.mixed import (
     NominalColumns,
     mixed_coordinates,
@@ -66,6 +79,8 @@ METHODS: dict[str, tuple[bool, str | None, Any]] = {
     "sugeno": (True, "measure", power(1)),
     "twofold": (True, "measure", None),
 }
+MOST_CATEGORIES = 100  # of a set of columns, if groups are refined: each is a coordinate then
+MERGE = "merge"
 _OWN = ("gain", "weights", "measure")  # options that belong to some methods alone
 
 
@@ -111,6 +126,12 @@ class Microaggregation(Spec):
         too: without it, that of values which are neither centred nor scaled.
     by : name or list of names, optional
         Strata: columns whose values groups never mix.
+    small : {"error", "merge"}, default "error"
+        What becomes of a stratum with fewer than k records. "error" says how many there are. With
+        "merge" it joins the nearest, the smallest first, until all have k; its records get the
+        values of `by` that the largest part has, so that these columns are masked, too. `orders`,
+        `nominal` and `importance` may name them. With missing="separate", strata join others with
+        the same missing cells, in one set of columns.
     missing : {"error", "separate"}, default "error"
         "error" names the columns with missing cells. "separate" groups records by their pattern
         of missing cells, which stay missing; each pattern needs k records.
@@ -122,8 +143,13 @@ class Microaggregation(Spec):
         smaller: by 10 to 50 percent as a rule. True takes a few times as long as MDAV; a number
         says how often each record is tried elsewhere, where True tries 50 times, or more often if
         there are few; "thorough" takes some seconds for thousands of records. Not for methods
-        along an order of all records, nor for "optimal", which has the smallest SSE already. Blocks
-        of "auto" are as large as memory allows then.
+        along an order of all records, nor for "optimal", which has the smallest SSE already, nor
+        for nominal columns of more than 100 categories together. Blocks of "auto" are as large as
+        memory allows then.
+    borders : bool, default False
+        With `refine`: whether groups are refined once more in other blocks, which are cut
+        elsewhere. So the borders of blocks cost little, for about twice the time; records are
+        moved once more. Not with ``keep_order=False``.
     decimals : int, optional
         Round centroids to so many digits after the decimal point, or before it if negative. The
         mean of integers tells by its fraction how many records it is of: with 0 it does not.
@@ -175,12 +201,16 @@ class Microaggregation(Spec):
     max_block: int | str = option("auto", "largest block of records that is searched for groups")
     standardize: bool = option(True, "measure distances in units of the columns' deviations")
     by: Any = option(None, "columns whose values groups never mix")
+    small: str = option("error", "error, or merge: strata below k join the nearest ones")
     missing: str = option(
         "error", "error, or separate: records with the same missing cells form groups"
     )
     missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
     refine: bool | int | str = option(
         False, "true, thorough, or how often records are tried in other groups: a smaller SSE"
+    )
+    borders: bool = option(
+        False, "refine groups once more in other blocks, so that borders of blocks cost little"
     )
     decimals: int | None = option(None, "digits to which centroids are rounded")
     orders: Mapping[Hashable, Sequence[Any]] | None = option(
@@ -212,18 +242,47 @@ class Microaggregation(Spec):
                 )
         if self.blocks_by is None:
             arguments.no_block_size(kept["max_block"])
-        kept |= self._checked_kinds([name for each in kept["columns"] for name in each])
+        arguments.one_of(self.small, "small", ["error", MERGE])
+        if self.small == MERGE:
+            self._check_merging(kept["columns"], kept["by"])
+        kept |= self._checked_kinds(
+            [name for each in kept["columns"] for name in each],
+            kept["by"] if self.small == MERGE else (),
+        )
         kept["refine"] = self._checked_refine()
+        kept["borders"] = self._checked_borders()
         kept |= _own_option(self, kept["columns"])
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
-    def _checked_kinds(self, masked: Sequence[Hashable]) -> dict[str, Any]:
+    def _check_merging(self, columns: arguments.ColumnSets, by: tuple[Hashable, ...]) -> None:
+        """Raise ValueError where strata cannot be merged."""
+        if not by:
+            raise SdcValueError(
+                "small='merge' is for strata, and there are none: name their columns in by=, or "
+                "leave it out."
+            )
+        if isinstance(self.blocking, Blocks):
+            raise SdcValueError(
+                "small='merge' has no meaning with blocks that are made, which have their strata: "
+                "name a blocking, such as 'tree'."
+            )
+        if self.missing == "separate" and len(columns) > 1:
+            raise SdcValueError(
+                f"small='merge' with missing='separate' takes one set of columns, received "
+                f"{len(columns)}: a record cannot join one stratum for each set. Mask one set, or "
+                "fill missing cells first."
+            )
+
+    def _checked_kinds(
+        self, masked: Sequence[Hashable], merged: Sequence[Hashable]
+    ) -> dict[str, Any]:
         """Return what is said of columns that are no plain numbers, or of their weights."""
+        compared = [*masked, *merged]
         kept: dict[str, Any] = {
-            "orders": arguments.orders(self.orders, masked),
-            "nominal": arguments.masked_names(self.nominal, "nominal", masked),
-            "importance": arguments.importance(self.importance, masked),
+            "orders": arguments.orders(self.orders, compared),
+            "nominal": arguments.masked_names(self.nominal, "nominal", compared),
+            "importance": arguments.importance(self.importance, compared),
             "keep_integers": arguments.flag(self.keep_integers, "keep_integers"),
         }
         both = [name for name, _ in kept["orders"] if name in kept["nominal"]]
@@ -240,6 +299,13 @@ class Microaggregation(Spec):
         if self.unit is not None:
             kept["unit"] = self._checked_unit(masked)
         given = [name for name, value in kept.items() if value not in (False, (), None)]
+        # What is said of columns of `by` has a meaning with any method.
+        of_sets = {
+            "orders": set(dict(kept["orders"])) - set(merged),
+            "nominal": set(kept["nominal"]) - set(merged),
+            "importance": set(dict(kept["importance"])) - set(merged),
+        }
+        given = [name for name in given if of_sets.get(name, True)]
         if given and self.ordered:
             raise SdcValueError(
                 f"{given[0]} has no meaning with method={self.method!r}, which puts numbers in "
@@ -289,6 +355,25 @@ class Microaggregation(Spec):
             )
         return value
 
+    def _checked_borders(self) -> bool:
+        value = arguments.flag(self.borders, "borders")
+        if value and not self.refine:
+            raise SdcValueError(
+                "borders=True refines groups in other blocks: pass refine=True as well, or leave "
+                "it out."
+            )
+        if value and self.blocking is None:
+            raise SdcValueError(
+                "borders=True has no meaning with blocking=None, which makes one block: leave it "
+                "out, or name a blocking."
+            )
+        if value and isinstance(self.blocking, Blocks):
+            raise SdcValueError(
+                "borders=True needs other blocks beside those that are made: name a blocking, such "
+                "as 'tree', or leave it out."
+            )
+        return value
+
     @property
     def ordered(self) -> bool:
         """Whether records are put in order and cut into groups."""
@@ -309,6 +394,11 @@ class Microaggregation(Spec):
         return self.columns
 
     @property
+    def merged(self) -> tuple[Hashable, ...]:
+        """Columns of strata that get other values where strata are merged."""
+        return self.by if self.small == MERGE else ()
+
+    @property
     def promise(self) -> int:
         """Every class of records that are equal in a column set has k records at least."""
         return self.k
@@ -321,12 +411,14 @@ class Microaggregation(Spec):
     def describe(self) -> str:
         """Return a few words for people."""
         refined = ", refined" if self.refine else ""
-        return f"microaggregation by {self.method}{refined}, k = {self.k:,}"
+        refined += " across blocks" if self.borders else ""
+        merged = ", small strata merged" if self.merged else ""
+        return f"microaggregation by {self.method}{refined}, k = {self.k:,}{merged}"
 
     @property
     def categories(self) -> tuple[Hashable, ...]:
-        """Columns that are said to hold categories, whatever their dtypes are."""
-        return (*dict(self.orders or ()), *self.nominal)
+        """Columns that are said to hold categories, or do as strata, whatever their dtypes are."""
+        return tuple(dict.fromkeys((*dict(self.orders or ()), *self.nominal, *self.merged)))
 
     @property
     def keeps_dtypes(self) -> bool:  # type: ignore[override]
@@ -342,16 +434,16 @@ class Microaggregation(Spec):
         """Raise an error unless a frame has the columns, and these can be masked."""
         meta = blockwise.check_columns(self, frame)
         if self.missing_values:
-            check_numeric(meta, self.masked, ", as missing_values need")
+            check_numeric(meta, self.in_sets, ", as missing_values need")
         if self.ordered:
-            check_numeric(meta, self.masked, f", as method={self.method!r} needs")
+            check_numeric(meta, self.in_sets, f", as method={self.method!r} needs")
         if self.unit is not None:
             arguments.existing(meta, [self.unit], "unit")
         kinds = self._taken_for(meta)
+        self._strata_taken_for(meta)
         others = [name for name, each in kinds.items() if each.kind not in (NUMBER, WHOLE)]
         for name, value, allowed in (
             ("standardize=False", not self.standardize, "they have no unit in common"),
-            ("refine", self.refine and others, "only groups of numbers are refined"),
             ("blocking= with blocks that are made", isinstance(self.blocking, Blocks), "blocks"),
         ):
             if value and others:
@@ -363,20 +455,45 @@ class Microaggregation(Spec):
     def _taken_for(self, meta: pd.DataFrame) -> dict[Hashable, Asked]:
         """Return what the columns of a frame are taken for."""
         orders = dict(self.orders or ())
-        return kinds_of(meta, self.masked, orders, self.nominal, keep_integers=self.keep_integers)
+        return kinds_of(meta, self.in_sets, orders, self.nominal, keep_integers=self.keep_integers)
 
-    def plan(self, frame: Frame, entropy: int = 0) -> list[Step]:
+    def _strata_taken_for(self, meta: pd.DataFrame) -> dict[Hashable, Asked]:
+        """Return what columns of strata that may be merged are taken for: anything has a kind."""
+        known = [name for name in self.merged if has_kind(meta[name].dtype)]
+        found = kinds_of(meta, known, dict(self.orders or ()), self.nominal)
+        return {name: found.get(name, Asked(NOMINAL)) for name in self.merged}
+
+    def plan(self, frame: Frame, entropy: int = 0) -> list[Step | Change]:
         """Scan a frame and plan its blocks: all passes over the data that come before masking."""
         asked = self._taken_for(meta_of(frame))
         units = [] if self.unit is None else [self.unit]
-        needed = frame[list(dict.fromkeys([*self.masked, *self.by, *units]))]
+        needed = frame[list(dict.fromkeys([*self.in_sets, *self.by, *units]))]
         coding = coding_of(needed, asked)
         coded = coding.frame(needed)
-        scanned, strata = blockwise.survey(coded, self)
-        return [
+        changes: list[Change] = []
+        if self.merged:
+            scanned, strata = blockwise.survey(coded, self, small_strata=True)
+            merging = merge_strata(
+                needed,
+                coded,
+                scanned,
+                strata[0],  # they are the same for all sets
+                self.in_sets,
+                coding,
+                self._strata_taken_for(meta_of(frame)),
+                dict(self.importance or ()),
+                self.k,
+                self.unit,
+            )
+            changes, strata = [merging], [merging.strata()] * len(strata)
+            coded = coding.frame(changed(needed, changes))
+        else:
+            scanned, strata = blockwise.survey(coded, self)
+        steps = [
             self._step(coded, scanned, each, columns, coding.of(columns))
             for columns, each in zip(self.columns, strata, strict=True)
         ]
+        return [*changes, *steps]
 
     def _step(
         self,
@@ -391,6 +508,8 @@ class Microaggregation(Spec):
             scanned, coding, columns, importance, standardize=self.standardize
         )
         nominal = nominal_columns(coding, columns, importance)
+        if self.refine:
+            _check_categories(nominal)
         grouping: Grouping
         if self.ordered:
             projection = self._projection(frame, scanned, columns)
@@ -407,13 +526,16 @@ class Microaggregation(Spec):
             grouping = Mdav(self.k, nominal)
         if self.refine:
             # MDAV takes too long for blocks as large as refinement can have them.
-            within = None if self.ordered else auto_block(scanned.n, len(columns), self.k)
-            grouping = Refined(grouping, self.k, self.refine, within)
+            indexed = not nominal.places
+            within = auto_block(scanned.n, len(columns), self.k, indexed=indexed)
+            grouping = refined = Refined(
+                grouping, self.k, self.refine, None if self.ordered else within, nominal
+            )
         blocks = self._blocks(frame, scanned, strata, columns, coordinates, nominal)
         placement = blockwise.place_in_blocks(
             frame, self, scanned, blocks, coding=coding, unit=self.unit
         )
-        mask = MaskByCentroids(
+        by_centroids = MaskByCentroids(
             self.k,
             coordinates,
             grouping,
@@ -422,6 +544,11 @@ class Microaggregation(Spec):
             by_unit=self.unit is not None,
         )
         numbers = [name for name in columns if coding.kind(name) in (NUMBER, WHOLE)]
+        mask = by_centroids
+        if self.borders and has_borders(placement):
+            others = blockwise.other_blocks(frame, scanned, strata, coordinates, blocks)
+            width = len(columns) + (self.unit is not None)
+            mask = MaskAcrossBorders(by_centroids, refined, onward(placement, others), width)
         return Step(placement, mask, sums=scanned.sums(numbers))
 
     def blocks(self, frame: Frame) -> Blocks:
@@ -443,7 +570,8 @@ class Microaggregation(Spec):
         n, d, k = scanned.n, len(columns), self.k
         linear = self.ordered or self.refine
         indexed = not nominal.places
-        largest = max(k, linear_block(d)) if linear else auto_block(n, d, k, indexed=indexed)
+        width = d + sum(nominal.categories)
+        largest = max(k, linear_block(width)) if linear else auto_block(n, d, k, indexed=indexed)
         return blockwise.blocks_for(
             frame,
             self,
@@ -488,6 +616,16 @@ def blocks_of(frame: Frame, spec: Microaggregation) -> Blocks:
         )
     blockwise.check_frame(spec, frame)
     return spec.blocks(frame)
+
+
+def _check_categories(nominal: NominalColumns) -> None:
+    """Refuse to refine groups of more categories than there can be coordinates."""
+    total = sum(nominal.categories)
+    if total > MOST_CATEGORIES:
+        raise SdcValueError(
+            f"refine takes nominal columns of up to {MOST_CATEGORIES} categories together, which "
+            f"have {total}: leave it out, or recode rare ones."
+        )
 
 
 def _own_option(spec: Microaggregation, columns: arguments.ColumnSets) -> dict[str, Any]:

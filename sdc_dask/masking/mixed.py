@@ -23,7 +23,7 @@ from sdc_dask.engine.codecs import DATE, NOMINAL, NUMBER, ORDINAL, WHOLE, Catego
 from sdc_dask.engine.scan import Scan
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.groups import medians, modes
-from sdc_dask.kernels.nominal import Nominal
+from sdc_dask.kernels.nominal import Nominal, spread
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class NominalColumns:
 
     places: tuple[int, ...] = ()
     weights: tuple[float, ...] = ()
+    categories: tuple[int, ...] = ()  # how many each has
 
     def split(
         self, values: NDArray[np.float64], points: NDArray[np.float64]
@@ -49,6 +50,13 @@ class NominalColumns:
         ]
         nominal = Nominal(np.array(codes, np.int64), np.array(self.weights))
         return np.ascontiguousarray(plain), nominal
+
+    def spread(
+        self, values: NDArray[np.float64], points: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return coordinates in which distances are Euclidean, one for each category."""
+        plain, nominal = self.split(values, points)
+        return points if nominal is None else spread(plain, nominal)
 
 
 @dataclass(frozen=True)
@@ -120,9 +128,12 @@ def nominal_columns(
 
     Two categories are 0 and 1, and are a coordinate as any other.
     """
-    places = [j for j, name in enumerate(columns) if _is_many(coding, name)]
-    weights = [importance.get(columns[j], 1.0) for j in places]
-    return NominalColumns(tuple(places), tuple(weights))
+    found = []
+    for j, name in enumerate(columns):
+        codec = coding.codecs.get(name)
+        if _is_many(coding, name) and isinstance(codec, Categories):
+            found.append((j, importance.get(name, 1.0), len(codec.values)))
+    return NominalColumns(*zip(*found, strict=True))
 
 
 def mixed_coordinates(

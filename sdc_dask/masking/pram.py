@@ -13,13 +13,12 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.columns import coded_values
+from sdc_dask.engine.codecs import orders_of, taken_values
 from sdc_dask.engine.combinations import Combinations, count_combinations
-from sdc_dask.engine.frames import Frame, has_unknown_categories
+from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.in_place import Allowed, Change, OneOf
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.draws import row_uniforms
@@ -114,16 +113,6 @@ class Pram(Spec):
             return "post-randomization by a matrix"
         return f"post-randomization, {100 * self.keep:g} % stay at least, frequencies as expected"
 
-    def dtype_of(self, column: Hashable, dtype: Any) -> Any:
-        """Return the dtype that a column had; categories of files lose their order.
-
-        A piece of a file need not have all categories, and would not know where others stand.
-        """
-        if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
-            arrow = dtype.pyarrow_dtype
-            return pd.ArrowDtype(pa.dictionary(arrow.index_type, arrow.value_type))
-        return dtype
-
     def check(self, frame: Frame) -> None:
         """Raise an error unless a frame has the columns, and their values compare."""
         meta = arguments.unique_columns(frame)
@@ -133,13 +122,15 @@ class Pram(Spec):
     def plan(self, frame: Frame, entropy: int) -> list[Change]:
         """Count values, by stratum, in one pass for each column."""
         changes: list[Change] = []
+        orders = orders_of(frame, self.columns)
         for stream, column in enumerate(self.columns):
             found = count_combinations(frame, [column, *self.by])
             if self.keep is not None:
                 transition: Redraw | ByMatrix = Redraw.of(found, self.keep)
             else:
                 transition = ByMatrix.of(found, self.matrix)
-            changes.append(Randomization(self, found, transition, entropy, stream))
+            order = orders.get(column)
+            changes.append(Randomization(found, transition, entropy, stream, order))
         return changes
 
 
@@ -233,11 +224,11 @@ class ByMatrix:
 class Randomization(Change):
     """Draws a value for each record, which depends on the number of its row."""
 
-    spec: Pram
     combinations: Combinations
     transition: Redraw | ByMatrix
     entropy: int = field(repr=False)
     stream: int  # columns draw independently
+    order: tuple[Any, ...] | None = None  # of all values, if the column is ordered
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -259,23 +250,8 @@ class Randomization(Change):
         width = self.transition.width
         chance = row_uniforms(self.entropy, self.stream, first, len(part), width)
         value[present] = self.transition.drawn(value[present], chance[present])
-        dtype = self.spec.dtype_of(column, part[column].dtype)
-        return {column: _taken(found.values(column), value, dtype)}
-
-
-def _taken(plain: pd.Series, value: NDArray[np.int64], dtype: Any) -> pd.Series:
-    """Return values by their numbers as a column of a dtype, without categories that none has."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        if has_unknown_categories(dtype):
-            return pd.Series([], dtype=dtype)
-        used = set(plain.dropna())
-        kept = pd.CategoricalDtype([e for e in dtype.categories if e in used], dtype.ordered)
-        return coded_values(kept.categories.get_indexer(plain)[value], [], kept)
-    taken = plain.take(value).reset_index(drop=True)
-    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
-        coded = pa.array(taken.array).dictionary_encode()
-        return pd.Series(pd.arrays.ArrowExtensionArray(coded.cast(dtype.pyarrow_dtype)))
-    return taken.astype(dtype)
+        dtype = part[column].dtype
+        return {column: taken_values(found.values(column), value, dtype, self.order)}
 
 
 # What users pass

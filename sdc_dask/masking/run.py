@@ -33,11 +33,22 @@ class Planned:
     ----------
     spec : Spec
     parts : sequence
-        Steps or changes, one for each set of columns.
+        Steps or changes, one for each set of columns; before steps, changes of strata.
     """
 
     spec: Spec
     parts: Sequence[Step | Change]
+
+    @property
+    def by_set(self) -> Sequence[Step | Change]:
+        """What masks each set of columns."""
+        return self.parts if self.spec.in_place else self.steps
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person may want to know of changes of strata."""
+        changes = [] if self.spec.in_place else self.changes
+        return tuple(note for change in changes for note in change.notes)
 
     @property
     def steps(self) -> list[Step]:
@@ -81,7 +92,11 @@ def _seen(frame: Frame, specs: Sequence[Spec], changes: Sequence[Change]) -> Fra
     """Return what specs see of a frame after changes: of other columns, nothing is read."""
     if not changes:
         return frame
-    used = dict.fromkeys(name for spec in specs for name in (*spec.masked, *spec.by))
+    used = dict.fromkeys(
+        name
+        for spec in specs
+        for name in (*spec.masked, *spec.by, *([] if spec.unit is None else [spec.unit]))
+    )
     return changed(frame[list(used)], changes)
 
 
@@ -116,7 +131,7 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     planned = plan(frame, listed, random_state)
     if not keep_order:
         (step,) = planned[0].steps
-        return stay_in_blocks(frame, step)
+        return stay_in_blocks(changed(frame, changes_of(planned)), step)
     return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
 
 
@@ -129,7 +144,7 @@ def _without_codes(frame: Frame, specs: Sequence[Spec]) -> Frame:
         return frame
     found = frame.copy()
     for spec in coded:
-        for name in spec.masked:
+        for name in spec.in_sets:
             column = frame[name]
             is_whole = pd.api.types.is_integer_dtype(column.dtype)
             if is_whole and isinstance(column.dtype, np.dtype):
@@ -180,4 +195,9 @@ def _check_blocks(specs: Sequence[Spec]) -> None:
         raise SdcValueError(
             "keep_order=False leaves rows at their blocks, and there are none: use "
             "keep_order=True, or name a blocking."
+        )
+    if getattr(specs[0], "borders", False):
+        raise SdcValueError(
+            "keep_order=False leaves rows at their blocks, and borders=True masks them in several: "
+            "use keep_order=True, or leave borders out."
         )

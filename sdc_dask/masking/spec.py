@@ -26,7 +26,7 @@ from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
 _NAMES = ("columns", "by", "series", "nominal", "unit")  # fields that name columns
-_BY_COLUMN = ("orders", "importance")  # fields with a value for each of some columns
+_BY_COLUMN = ("orders", "importance", "costs")  # fields with a value for each of some columns
 _KIND = "masking"  # the key of a dict that says which spec it is of
 _FAMILIES = {
     family.__name__: family
@@ -105,6 +105,11 @@ class Spec(ABC):
         return False
 
     @property
+    def merged(self) -> tuple[Hashable, ...]:
+        """Columns of strata that get other values where strata are merged."""
+        return ()
+
+    @property
     def categories(self) -> tuple[Hashable, ...]:
         """Columns that are said to hold categories, whatever their dtypes are."""
         return ()
@@ -144,7 +149,8 @@ class Spec(ABC):
     def plan(self, frame: Frame, entropy: int) -> Sequence[Step | Change]:
         """Return what masks a frame, for each set of columns, after all passes that come before.
 
-        These are changes if records change where they are, or else steps of a trip.
+        These are changes if records change where they are, or else steps of a trip, which may
+        come after changes of strata.
 
         Parameters
         ----------
@@ -161,9 +167,14 @@ class Spec(ABC):
     # What all of them have
 
     @property
-    def masked(self) -> tuple[Hashable, ...]:
-        """All columns that are masked."""
+    def in_sets(self) -> tuple[Hashable, ...]:
+        """All columns of column sets."""
         return tuple(column for each in self.column_sets for column in each)
+
+    @property
+    def masked(self) -> tuple[Hashable, ...]:
+        """All columns that are masked: those of column sets, and of strata that are merged."""
+        return (*self.in_sets, *self.merged)
 
     def __repr__(self) -> str:
         shown = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -34,9 +34,10 @@ class Suppress(Spec):
         are suppressed. They are of any kind whose values can be compared.
     k : int
         Records of every combination of values, at least: 2 or more.
-    costs : list of float, optional
-        Of one suppressed cell, by column; by default all cost the same. A column that costs much
-        is suppressed where nothing else helps.
+    costs : list of float or dict, optional
+        Of one suppressed cell, by column; by default all cost the same, which is 1. In a dict,
+        such as ``{"sex": 3}``, columns that are not named cost 1. A column that costs much is
+        suppressed where nothing else helps.
     missing : {"value", "matches"}, default "value"
         What a missing cell is to whoever looks for a record. "value": a value of its own, so that
         k holds for everybody who groups the records. "matches": it may be any value, and a record
@@ -66,7 +67,7 @@ class Suppress(Spec):
         kept: dict[str, Any] = {
             "columns": columns,
             "k": arguments.whole_number(self.k, "k", 2),
-            "costs": _costs(self.costs, len(columns)),
+            "costs": _costs(self.costs, columns),
         }
         arguments.one_of(self.missing, "missing", MISSING)
         for name, value in kept.items():
@@ -125,10 +126,15 @@ class Suppress(Spec):
         return [_suppression(frame, found, decided)]
 
 
-def _costs(costs: Any, width: int) -> tuple[float, ...] | None:
+def _costs(costs: Any, columns: Sequence[Hashable]) -> tuple[float, ...] | None:
     if costs is None:
         return None
-    listed = costs if isinstance(costs, (list, tuple)) else [costs]
+    width = len(columns)
+    if isinstance(costs, Mapping):
+        named = dict(arguments.by_column(costs, "costs", columns, "{'sex': 3}"))
+        listed: Any = [named.get(column, 1.0) for column in columns]
+    else:
+        listed = costs if isinstance(costs, (list, tuple)) else [costs]
     found = tuple(arguments.number(each, "costs", 0.0) for each in listed)
     if len(found) != width or min(found) <= 0:
         raise SdcValueError(

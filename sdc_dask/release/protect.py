@@ -225,7 +225,7 @@ def protect(
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
         opened = opened.without_codes(
-            {str(name): spec.missing_values for spec in listed for name in spec.masked}
+            {str(name): spec.missing_values for spec in listed for name in spec.in_sets}
         )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
@@ -237,7 +237,7 @@ def protect(
         if delta:
             check_columns(layout.schema)
         if reported is not None:
-            reported.check(layout.numbers, layout.kept, opened.rows, listed)
+            reported.check(layout.kept, opened.rows, listed)
         run = _Run(
             opened, goal, work, listed, layout, dropped, order, delta, measure, reported, show
         )
@@ -327,20 +327,17 @@ class _Run:
         if self.report is None:
             return None
         layout, secret = self.layout, list(self.report.confidential)
-        by = {str(name): spec for spec in self.specs for name in spec.masked}
         roles = tuple(
-            Role(
-                name,
-                "masked" if name in by else "dropped" if name in self.dropped else "kept",
-                by.get(name),
-            )
+            Role.masked_by(name, self.specs)
+            or Role(name, "dropped" if name in self.dropped else "kept")
             for name in self.source.schema.names
         )
+        others = [name for name in layout.masked if name not in layout.numbers]
         with self._stage("report", "Measuring for the report"):
             frame = self.source.frame(layout.masked, list(dict.fromkeys([*layout.by, *secret])))
             other = self._masked_frame(masked, secret)
             try:
-                return self.report.measure(frame, other, self.specs, roles, layout.numbers)
+                return self.report.measure(frame, other, self.specs, roles, layout.numbers, others)
             except SdcError as error:
                 warn(f"there is no report, since what it shows could not be measured: {error}")
                 return None
@@ -399,7 +396,7 @@ class _Run:
         units = iter(written.sizes[len(layout.counted) :])
         sets = []
         for each in planned:
-            spec, parts = each.spec, each.parts
+            spec, parts = each.spec, each.by_set
             if spec.promise is None:
                 found = next(matching) if spec.matches is not None else None
                 looked_at = all(str(name) in written.others for name in spec.masked)
@@ -413,7 +410,8 @@ class _Run:
                 of_each = None
                 if spec.unit is not None:
                     of_each = of_units(classes, next(units), spec.promise)
-                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each))
+                notes = each.notes
+                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each, notes=notes))
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None

@@ -47,6 +47,7 @@ class MaskedSet:
         *,
         looked_at: bool = False,
         units: Anonymity | None = None,
+        notes: tuple[str, ...] = (),
     ) -> MaskedSet:
         """Describe what a step or a change did."""
         blocks = part.blocks
@@ -58,7 +59,7 @@ class MaskedSet:
             anonymity,
             matches,
             looked_at,
-            part.notes if isinstance(part, Change) else (),
+            (*notes, *(part.notes if isinstance(part, Change) else ())),
             units,
         )
 

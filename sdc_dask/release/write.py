@@ -350,17 +350,18 @@ def _same(found: pa.ChunkedArray, meant: pa.ChunkedArray) -> bool:
     """Whether two columns are equal, with every NaN equal to itself."""
     if pa.types.is_dictionary(meant.type):
         found, meant = found.cast(meant.type.value_type), meant.cast(meant.type.value_type)
-    if found.equals(meant) and not pa.types.is_floating(meant.type):
-        return True
     if pa.types.is_floating(meant.type):
         # By their bits: zeros with a sign are equal, and numbers that are none are not.
         nulls = meant.is_null()
         return found.is_null().equals(nulls) and np.array_equal(_bits(found), _bits(meant))
+    if found.equals(meant):
+        return True
     return _has_floats(meant.type) and repr(found.to_pylist()) == repr(meant.to_pylist())
 
 
 def _bits(column: pa.ChunkedArray) -> NDArray[np.unsignedinteger]:
-    floats = column.fill_null(pa.scalar(0, column.type)).to_numpy()
+    filled = column.fill_null(pa.scalar(0, column.type)) if column.null_count else column
+    floats = filled.to_numpy()
     return floats.view(f"u{floats.dtype.itemsize}")
 
 

@@ -285,7 +285,11 @@ def _reach_of(spec: Spec, column: Hashable, columns: Sequence[Hashable], has_fil
             f"{column!r}: do the same to his file, which is what he would do, and compare by "
             "attack='distance'."
         )
-    own = next(each for each in spec.column_sets if column in each)
+    own = next((each for each in spec.column_sets if column in each), None)
+    if own is None:
+        # A stratum may have joined any other, for reasons that the whole file alone shows.
+        known = has_file and all(name in columns for name in spec.masked)
+        return Reach("exact" if known else "free")
     if has_file and all(name in columns for name in own):
         return Reach("exact")
     if isinstance(spec, Microaggregation) and len(own) == 1 and is_contiguous(spec, column):
