@@ -86,7 +86,7 @@ SIGMOIDAL: dict[str, Callable[[Matrix], Matrix]] = {
 }
 every_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 
-few = settings(deadline=None, max_examples=30)
+few = settings(deadline=None, max_examples=12)
 unit = st.floats(0, 1, allow_subnormal=False)
 records = arrays(float, st.tuples(st.integers(1, 5), st.just(4)), elements=unit)
 

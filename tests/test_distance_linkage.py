@@ -56,7 +56,7 @@ def lazy(npartitions: int, *frames: pd.DataFrame) -> tuple[dd.DataFrame, ...]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_count_ties_equals_all_distances(data: st.DataObject) -> None:
     n, d = data.draw(st.integers(1, 80)), data.draw(st.sampled_from([1, 2, 3, 9]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

@@ -24,7 +24,7 @@ HUGE = np.finfo(float).max
 
 every_model = pytest.mark.parametrize("model", MODELS)
 
-few = settings(deadline=None, max_examples=30)
+few = settings(deadline=None, max_examples=15)
 
 # The fewest values that a model, with what else it is told, can forecast from.
 SHORTEST = [

@@ -281,7 +281,7 @@ def test_extreme_coordinates_give_numbers(scale: list[float], m: float) -> None:
     d=st.integers(1, 3),
     m=st.sampled_from([1, 1 + 1e-9, 1.01, 1.3, 1.5, 2, 2.7, 9, 300, np.inf]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_centres_stay_among_the_records(data: st.DataObject, n: int, d: int, m: float) -> None:
     points = data.draw(hnp.arrays(float, (n, d), elements=st.integers(-3, 3)))
     c = data.draw(st.integers(1, n))

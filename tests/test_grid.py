@@ -96,7 +96,7 @@ def coordinates_of(values: np.ndarray) -> Coordinates:
     return Coordinates.of(low, high, values.mean(axis=0), deviation, standardize=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(values=grids(), k=st.integers(2, 5))
 def test_mdav_is_exact_on_grids(values: np.ndarray, k: int) -> None:
     expected = exact_mdav(values, k)
@@ -106,7 +106,7 @@ def test_mdav_is_exact_on_grids(values: np.ndarray, k: int) -> None:
     assert mdav_indexed(centred(points), k).tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(values=grids(), k=st.integers(2, 5), gain=st.sampled_from([0, 1, 2]))
 def test_vmdav_is_exact_on_grids(values: np.ndarray, k: int, gain: int) -> None:
     expected = exact_vmdav(values, k, gain)

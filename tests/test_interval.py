@@ -38,7 +38,7 @@ def by_rank(original: np.ndarray, masked: np.ndarray) -> float:
     return float(np.mean(shares))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     n=st.integers(1, 150),
     levels=st.integers(1, 40),

@@ -72,7 +72,7 @@ def test_kernels_agree_on_ties(levels: int, d: int) -> None:
     np.testing.assert_array_equal(mdav_few(points, 3), mdav(points, 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     hnp.arrays(
         np.float64, st.tuples(st.integers(4, 40), st.integers(1, 3)), elements=st.floats(-5, 5)

@@ -160,7 +160,7 @@ def test_groups_means_and_rows(
 
 @pytest.mark.parametrize(
     ("method", "npartitions"),
-    [*itertools.product(METHODS, [6]), ("mdav", 1), ("pcp", 1), ("pcp", 23), ("vmdav", 23)],
+    [*itertools.product(METHODS, [6]), ("mdav", 1), ("pcp", 1), ("pcp", 11)],
 )
 @pytest.mark.long_on_cluster
 def test_dask_equals_pandas(

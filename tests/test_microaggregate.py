@@ -118,7 +118,7 @@ def test_one_answer_on_clusters_of_any_size(
                 pd.testing.assert_frame_equal(result, expected, check_exact=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     n=st.integers(10, 400),
     d=st.integers(1, 4),

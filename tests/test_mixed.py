@@ -194,7 +194,7 @@ def values_of(column: pd.Series) -> set[Any]:
     return set(column.dropna().astype(object))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(frames(), st.integers(1, 5), st.sampled_from(["mdav", "vmdav"]), st.booleans())
 def test_what_holds_for_all_frames(
     frame: pd.DataFrame, npartitions: int, method: str, keep_integers: bool

@@ -139,7 +139,7 @@ def drawn(swaps: Sources, *pieces: int) -> np.ndarray:
     return np.concatenate([swaps.draw(count) for count in pieces])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(n=st.integers(2, 300), share=st.floats(0, 1), seed=st.integers(0, 10**6))
 def test_standard_swaps(n: int, share: float, seed: int) -> None:
     window = 1 + int(share * (n - 2))
@@ -150,7 +150,7 @@ def test_standard_swaps(n: int, share: float, seed: int) -> None:
     assert np.array_equal(drawn(pieces, cut, n - cut), sources)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(n=st.integers(1, 3_000), buckets=st.integers(1, 300), seed=st.integers(0, 10**6))
 def test_other_swaps_leave_nothing_where_it_was(n: int, buckets: int, seed: int) -> None:
     for make in (

@@ -40,7 +40,7 @@ def random_points(kind: str, n: int, d: int, seed: int) -> Array:
     return np.exp(3 * rng.normal(size=(n, d)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     kind=st.sampled_from(["grid", "clusters", "constant", "skewed"]),
     n=st.integers(4, 120),

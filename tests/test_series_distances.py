@@ -30,7 +30,7 @@ DISTANCES: dict[str, Callable[..., float | Rows]] = {
 }
 every_distance = pytest.mark.parametrize("distance", DISTANCES.values(), ids=DISTANCES.keys())
 
-few = settings(deadline=None, max_examples=30)
+few = settings(deadline=None, max_examples=15)
 values = st.floats(-1e6, 1e6, allow_subnormal=False)
 series = arrays(float, 6, elements=values)
 

@@ -71,7 +71,7 @@ def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int, list[float]]:
     return np.array(rows, np.int64), np.array(counts, np.int64), k, costs
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tables())
 def test_every_class_has_k_records_and_none_is_lost(table: Any) -> None:
     codes, counts, k, costs = table
@@ -85,7 +85,7 @@ def test_every_class_has_k_records_and_none_is_lost(table: Any) -> None:
     assert (found.records > 0).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tables())
 def test_k_records_match_each(table: Any) -> None:
     codes, counts, k, costs = table

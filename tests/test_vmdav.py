@@ -146,7 +146,7 @@ def test_the_choice_of_kernel_makes_no_difference(n: int) -> None:
     np.testing.assert_array_equal(labels, vmdav_indexed(centred, 3, 1.0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     points=hnp.arrays(
         float,

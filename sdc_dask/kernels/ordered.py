@@ -187,6 +187,10 @@ def _extend_one(column, cost, choices, rank, k):
             state[3 * REBASE + e] = 0.0
         s = 1
         if end >= 2 * k - 1:  # the largest group of each end begins within the sequence
+            if k >= REBASE and rank + end - m - phase >= 2 * k - 1:
+                _begin(state, column, end - phase, phase, turn, k)
+                _choose_first(state, cost, end, turn, k)
+                s = k + 1
             while s + 3 < k:
                 _grow(state, column[end - s - 3 : end - s + turn], turn, s)
                 s += 4
@@ -211,6 +215,52 @@ def _extend_one(column, cost, choices, rank, k):
             cost[end + e] = state[2 * REBASE + e]
             choices[end + e - m - 1] = int(state[3 * REBASE + e])
         end += turn
+
+
+@jit
+def _begin(state, column, first, phase, turn, k):
+    """Fill in the groups of k records that end in a turn, which share most of them.
+
+    What is shared is that of all ends from one rebasing, at `first`, to the next, so that it does
+    not matter where a sequence is torn: means and squares of these records come once, then those of
+    the records behind them, one after the other, and then each group gets those before them.
+    """
+    begin = first + REBASE - 1 - k
+    mean, within = column[first - 1], 0.0
+    size = 1
+    for i in range(first - 2, begin - 1, -1):
+        size += 1
+        mean, within = _welford(mean, within, column[i], 1.0 / size)
+    for e in range(phase + turn):
+        if e >= phase:
+            state[e - phase] = mean
+            state[REBASE + e - phase] = within
+        size += 1
+        # The sequence may end with the turn: its last end has no record behind it.
+        if e < phase + turn - 1:
+            mean, within = _welford(mean, within, column[first + e], 1.0 / size)
+    inverse = np.empty(REBASE)
+    for i in range(REBASE):
+        inverse[i] = 1.0 / (k - REBASE + 1 + i)
+    for i in range(1, REBASE - phase):
+        _prepend(state, column[begin - i], inverse[phase + i :], min(turn, REBASE - phase - i))
+
+
+@jit
+def _prepend(state, x, inverse, count):
+    """Add one record to the first groups of a turn, whose sizes follow each other."""
+    for e in range(min(count, REBASE)):
+        mean, within = _welford(state[e], state[REBASE + e], x, inverse[e])
+        state[e] = mean
+        state[REBASE + e] = within
+
+
+@jit
+def _choose_first(state, cost, end, turn, k):
+    """Take the groups of k records for the cheapest so far."""
+    for e in range(turn):
+        state[2 * REBASE + e] = cost[end + e - k] + state[REBASE + e]
+        state[3 * REBASE + e] = float(k)
 
 
 @jit
