@@ -292,8 +292,8 @@ def _asked(meta: pd.DataFrame, names: tuple[Hashable, ...], specs: Any, by: Any)
     """Return the specs to try by name, those of the grid by default."""
     if specs is None:
         numeric = not _is_mixed(meta, names, [])
-        found = grid(names, by) if numeric else mixed_grid(meta, names, by)
-        return {_called(spec): spec for spec in found}
+        usual = grid(names, by) if numeric else mixed_grid(meta, names, by)
+        return {_called(spec): spec for spec in usual}
     if by is not None:
         raise SdcValueError("by has no meaning with specs, which say it themselves: leave it out.")
     if isinstance(specs, Mapping):
