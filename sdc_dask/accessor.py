@@ -1235,7 +1235,10 @@ class SdcAccessor:
                 )
             both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
             return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
-        names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
+        names = [
+            arguments.compared_columns(self._frame, each, columns, advise=number == 0)
+            for number, each in enumerate(masked.values())
+        ]
         if any(each != names[0] for each in names):
             raise SdcValueError(
                 "the masked frames do not have the same numeric columns: name those to compare in "

@@ -172,6 +172,14 @@ def test_identifiers_and_weights_are_not_compared(frame: pd.DataFrame) -> None:
         assert list(every.sdc.sse(every).by_column) == others
 
 
+def test_what_is_left_out_is_said_once(frame: pd.DataFrame) -> None:
+    df = frame[["income", "age", "person_id"]].head(40)
+    masked = df.sdc.microaggregate(["income", "age"], k=5)
+    with pytest.warns(errors.LeftOutAdvice) as told:
+        df.sdc.compare({"one": masked, "two": masked})
+    assert len(told) == 1
+
+
 def test_columns_are_anything_that_lists_names(frame: pd.DataFrame) -> None:
     names = ["income", "age"]
     masked = frame.sdc.microaggregate(names, k=5)
