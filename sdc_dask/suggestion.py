@@ -170,8 +170,8 @@ class Suggestion(Result):
                 "microaggregation of all loses less. Measure what you choose on all records."
             )
         for note, names in _by_note(self.trials).items():
-            which = ", ".join(str(numbers[name]) for name in names)
-            lines += _wrapped(f"{note}: {'all' if len(names) == len(numbers) else which}")
+            some = ", ".join(str(numbers[name]) for name in names)
+            lines += _wrapped(f"{note}: {'all' if len(names) == len(numbers) else some}")
         for name, why in self.failed.items():
             lines += _wrapped(f"not tried: {name}: {why}")
         return "\n".join(lines)
