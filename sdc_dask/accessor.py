@@ -33,7 +33,7 @@ from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
-from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.masking.spec import Spec, nearest, spec_list
 from sdc_dask.masking.suppress import Suppress
 from sdc_dask.report.shapes import histogram_of
 from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
@@ -96,8 +96,43 @@ def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., 
     return decorate
 
 
+def _knows_its_arguments(accessor: type[Any]) -> type[Any]:
+    """Make methods say which argument was meant where one is misspelled."""
+    for name, method in list(vars(accessor).items()):
+        if name[0] != "_":
+            setattr(accessor, name, _checking(method))
+    return accessor
+
+
+def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return method  # checks options itself
+    names = [each.name for each in parameters]
+
+    @functools.wraps(method)
+    def check(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in names:
+                raise SdcTypeError(
+                    f"{method.__name__} has no argument {name!r}{nearest(name, names)}. It has: "
+                    f"{', '.join(names)}."
+                )
+        return method(*args, **kwargs)
+
+    return check
+
+
+def _masked_columns(columns: Any, knows: Any) -> Any:
+    """Return the columns that are named, or else all that specs mask."""
+    if columns is not None:
+        return columns
+    return list(dict.fromkeys(name for spec in spec_list(knows) for name in spec.in_sets))
+
+
 @register_dataframe_accessor("sdc")
 @pd.api.extensions.register_dataframe_accessor("sdc")
+@_knows_its_arguments
 class SdcAccessor:
     """Statistical disclosure control of a DataFrame, as ``df.sdc``.
 
@@ -906,7 +941,9 @@ class SdcAccessor:
         knows : spec, or list of specs
             That the data was masked by.
         columns : list, optional
-            Numeric columns; by default all that were masked.
+            Columns of any kind; by default all that were masked. Where they are not all numeric,
+            records are linked by all of them as by ``linkage(masked, "gower")``, and by those that
+            are numbers without missing cells alone, by every attack that fits these.
         known, groups, sample, random_state
             As in :meth:`disclosure_risk`. All attacks try the same records.
 
@@ -930,7 +967,7 @@ class SdcAccessor:
             self._frame,
             masked,
             knows,
-            self._compared(masked, columns, knows),
+            arguments.mixed_columns(self._frame, masked, _masked_columns(columns, knows)),
             known=known,
             groups=groups,
             sample=sample,
@@ -941,9 +978,8 @@ class SdcAccessor:
         self, masked: Frame, columns: Sequence[Hashable] | None, knows: Any
     ) -> tuple[Hashable, ...]:
         """Return the columns of a comparison; those that were masked, if that is known."""
-        if columns is None and knows is not None:
-            masking = spec_list(knows)
-            columns = list(dict.fromkeys(name for spec in masking for name in spec.in_sets))
+        if knows is not None:
+            columns = _masked_columns(columns, knows)
         return arguments.compared_columns(self._frame, masked, columns)
 
     @staged("Linking records")
@@ -1227,7 +1263,10 @@ class SdcAccessor:
                 )
             both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
             return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
-        names = [arguments.compared_columns(self._frame, each, columns) for each in masked.values()]
+        names = [
+            arguments.compared_columns(self._frame, each, columns, advise=number == 0)
+            for number, each in enumerate(masked.values())
+        ]
         if any(each != names[0] for each in names):
             raise SdcValueError(
                 "the masked frames do not have the same numeric columns: name those to compare in "
@@ -1398,16 +1437,18 @@ class SdcAccessor:
         Parameters
         ----------
         columns : list
-            Numeric columns to mask, all of which the intruder knows.
+            Columns to mask, all of which the intruder knows.
         specs : list of specs, or dict of specs by name, optional
             That mask all of `columns`. By default a grid: groups of 3 to 50 records by MDAV, and of
-            each column alone; values swapped by 2 to 20 percent of the ranks, in two ways.
+            each column alone; values swapped by 2 to 20 percent of the ranks, in two ways. Where
+            columns are not all numeric: groups by MDAV, and, if all are categories, texts or
+            booleans, suppression to 3 to 10 records.
         by : name or list of names, optional
             Strata of the grid.
         records : int, default 5,000
             To draw at random. They are masked by themselves, in memory.
         tolerance, unit
-            As in :meth:`disclosure_risk`.
+            As in :meth:`disclosure_risk`, for numeric columns alone.
         random_state : int, optional
             Of the sample, and of maskings that draw.
 
@@ -1425,6 +1466,8 @@ class SdcAccessor:
         ``il_scaled`` of :meth:`information_loss`, which says how far statistics moved and has no
         noise of small divisors, unlike IL, and half of SSE / SST, up to 100 percent, which says how
         far records moved: a swap may leave all statistics of columns as they are, and no record.
+        Where columns are not all numeric, or do not stay so, risk is what the strongest attack of
+        :meth:`attack` links, and loss is that of :meth:`mixed_loss`.
 
         The fewer records, the farther apart they are: groups of k in a sample lose more than in all
         records. Measure what you choose on all of them. Two passes over the data draw the sample.

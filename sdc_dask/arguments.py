@@ -483,9 +483,14 @@ def _check_once(names: Sequence[Hashable], name: str) -> None:
         raise SdcValueError(f"{name} names columns more than once: {listed(double)}.")
 
 
-def compared_columns(original: Frame, masked: Frame, columns: Any) -> tuple[Hashable, ...]:
-    """Return the numeric columns in which two frames are compared row by row."""
-    names = _in_both(original, masked, columns, is_numeric, "numeric columns")
+def compared_columns(
+    original: Frame, masked: Frame, columns: Any, *, advise: bool = True
+) -> tuple[Hashable, ...]:
+    """Return the numeric columns in which two frames are compared row by row.
+
+    What is left out is said if `advise` is True.
+    """
+    names = _in_both(original, masked, columns, is_numeric, "numeric columns", advise=advise)
     why = ", as this needs (linkage(masked, 'gower') and mixed_loss take columns of any kind)"
     check_numeric(meta_of(original), names, why)
     check_numeric(meta_of(masked), names, why)
@@ -507,7 +512,13 @@ def check_same_kind(original: Frame, masked: Frame) -> None:
 
 
 def _in_both(
-    original: Frame, masked: Frame, columns: Any, fits: Callable[[Any], bool], what: str
+    original: Frame,
+    masked: Frame,
+    columns: Any,
+    fits: Callable[[Any], bool],
+    what: str,
+    *,
+    advise: bool = True,
 ) -> tuple[Hashable, ...]:
     """Return the columns that are named, or all of both frames whose dtype fits."""
     check_same_kind(original, masked)
@@ -520,7 +531,7 @@ def _in_both(
         ]
         names = tuple(column for column in both if not _MARKS.search(str(column)))
         left_out = [column for column in both if column not in names]
-        if left_out:
+        if left_out and advise:
             warn(
                 f"columns that look like identifiers or weights are not compared: "
                 f"{listed(left_out)}. Name in columns= what was masked.",

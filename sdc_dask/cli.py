@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +242,8 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
     """Return the job that arguments ask for, from a file or from options."""
     given = given_flags(context)
     of_the_run = [given[name] for name in _OF_THE_RUN if name in given]
-    of_the_job = [given[name] for name in given if name not in (*_OF_THE_RUN, "paths")]
+    of_both = ("measured", "paths")  # a release is the same, whether it is measured or not
+    of_the_job = [given[name] for name in given if name not in (*_OF_THE_RUN, *of_both)]
     if "scheduler" in given and {"workers", "memory_limit"} & given.keys():
         raise SdcValueError(
             "--workers and --memory-limit are for worker processes that are started here: leave "
@@ -263,7 +265,8 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
                 f"a job file says what {', '.join(of_the_job)} would say: leave it out, or change "
                 "the file. Without a job file, name SOURCE and TARGET."
             )
-        return Job.read(paths[0])
+        job = Job.read(paths[0])
+        return replace(job, measure=True) if options["measured"] else job
     if len(paths) != 2:
         raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
     keep, drop, levels = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +29,7 @@ from sdc_dask.utility.mixed_loss import mixed_loss
 from sdc_dask.utility.series_loss import series_loss
 from sdc_dask.utility.sse import sse
 
+_WIDTH = 100  # of what is printed
 WEIGHTS = {"il": 0.5, "dld": 0.125, "pld": 0.125, "interval": 0.25}
 
 
@@ -102,6 +104,30 @@ def series_score(
         risk.known,
         risk.note,
     )
+
+
+class Comparison(pd.DataFrame):
+    """A table of maskings that is printed with a column for each, since it has many figures.
+
+    It is a plain frame in all else, and so is whatever is made of it.
+    """
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        figures = pd.DataFrame(self).drop(columns=["strongest", "note"], errors="ignore")
+        text = figures.astype(object).T.to_string(
+            float_format="{:.2f}".format, na_rep="-", line_width=_WIDTH
+        )
+        lines = [line.removesuffix("\\").rstrip() for line in text.splitlines()]
+        for column, what in (("strongest", "strongest attack"), ("note", "note")):
+            said = self[column] if column in self else pd.Series(dtype=object)
+            for each in dict.fromkeys(said[said != ""]):
+                which = ", ".join(map(str, said.index[said == each]))
+                lines += textwrap.wrap(f"{what} on {which}: {each}", _WIDTH, subsequent_indent="  ")
+        return "\n".join(lines)
 
 
 def check_weights(weights: Any) -> dict[str, float]:
@@ -212,7 +238,7 @@ def compare(
             "note": measured.note,
         }
         rows.append(row)
-    table = pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
+    table = Comparison(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
     table.attrs = {"known": first.known, "agreement": first.probability.agreement}
     return table
 
@@ -241,7 +267,7 @@ def compare_mixed(
                 "note": links.note,
             }
         )
-    return pd.DataFrame(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
+    return Comparison(rows, index=pd.Index(list(masked), name="masking", tupleize_cols=False))
 
 
 def specs_by_name(masked: Mapping[Any, Frame], knows: Any) -> dict[Any, list[Spec]]:

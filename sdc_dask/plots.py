@@ -14,7 +14,9 @@ import pandas as pd
 from sdc_dask import extras
 from sdc_dask.errors import SdcValueError
 
-BEFORE, AFTER = "#3f6a96", "#7a2e00"
+BEFORE, AFTER, OTHER = "#3f6a96", "#7a2e00", "#8a929a"
+# Directions in which a number may stand from its point, the usual one first.
+_AROUND = ((0.9, 0.7), (1, 0), (0.9, -0.7), (0, -1), (0, 1), (-0.9, 0.7), (-1, 0), (-0.9, -0.7))
 
 
 def pyplot() -> Any:
@@ -36,6 +38,7 @@ def risk_utility(table: pd.DataFrame, ax: Any = None) -> Any:
     table : DataFrame
         As :meth:`~sdc_dask.SdcAccessor.compare` or ``to_frame`` of a suggestion returns it.
     ax : matplotlib axes, optional
+        Names of maskings stand right of them, where ``layout="constrained"`` makes room.
 
     Returns
     -------
@@ -56,15 +59,56 @@ def risk_utility(table: pd.DataFrame, ax: Any = None) -> Any:
     others = [point for point in points if point not in best]
     ax.plot(*zip(*best, strict=True), "o-", color=AFTER, label="frontier")
     if others:
-        ax.plot(*zip(*others, strict=True), "o", color="#8a929a", label="dominated")
-    for number, point in enumerate(points, 1):
-        ax.annotate(str(number), point, xytext=(5, 4), textcoords="offset points", fontsize="small")
+        ax.plot(*zip(*others, strict=True), "o", color=OTHER, label="dominated")
     key = "\n".join(f"{number}  {name}" for number, name in enumerate(table.index, 1))
     ax.text(1.02, 1.0, key, transform=ax.transAxes, va="top", fontsize="small")
-    ax.set_xlabel("loss: 0.5 il_scaled + 0.5 SSE / SST, percent")
-    ax.set_ylabel("risk: 0.5 linked + 0.5 interval, percent")
+    numbers = "il_scaled" in table.columns
+    ax.set_xlabel(f"loss: {'0.5 il_scaled + 0.5 SSE / SST' if numbers else 'Gower'}, percent")
+    ax.set_ylabel(f"risk: {'0.5 linked + 0.5 interval' if numbers else 'linked'}, percent")
     ax.legend()
+    _number(ax, points)
     return ax
+
+
+def _number(ax: Any, points: Sequence[tuple[float, float]]) -> None:
+    """Write numbers beside points, none upon another one or upon a point.
+
+    Each goes to the first free place around its point; a thin line leads to those that are far.
+    """
+    ax.figure.draw_without_rendering()  # so that it is known how far points are from each other
+    pixel = 72 / ax.figure.dpi
+    centres = ax.transData.transform(points) * pixel
+    left, bottom, right, top = ax.bbox.extents * pixel
+    taken = [(x, y, 3.0, 3.0) for x, y in centres]  # centres and half sizes, in points of print
+    for number, (point, (x, y)) in enumerate(zip(points, centres, strict=True), 1):
+        width, height = 2.8 * len(str(number)), 4.0
+        places = [
+            (dx * (distance + width - 2.8), dy * distance)
+            for distance in (9, 16, 24, 32)
+            for dx, dy in _AROUND
+        ]
+        free = [
+            (dx, dy)
+            for dx, dy in places
+            if left < x + dx < right
+            and bottom < y + dy < top
+            and not any(
+                abs(x + dx - u) < width + w and abs(y + dy - v) < height + h for u, v, w, h in taken
+            )
+        ]
+        dx, dy = free[0] if free else places[0]
+        taken.append((x + dx, y + dy, width, height))
+        far = max(abs(dx) - width, abs(dy)) > 9
+        ax.annotate(
+            str(number),
+            point,
+            xytext=(dx, dy),
+            textcoords="offset points",
+            fontsize="small",
+            ha="center",
+            va="center",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": OTHER} if far else None,
+        )
 
 
 def boxes(table: pd.DataFrame, x: Hashable, y: Hashable, title: str, ax: Any = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments, plots, stages
-from sdc_dask.engine.frames import Frame, map_reduce, meta_of
+from sdc_dask.engine.columns import is_measured, is_numeric
+from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
 from sdc_dask.evaluation import compare
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.spec import Spec
+from sdc_dask.masking.suppress import Suppress
 from sdc_dask.results import Result
+from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.fitting import check_fitting, fitting_attacks
+from sdc_dask.risk.worst_case import BLIND, attacks_on
 from sdc_dask.sampling import draw_rows
+from sdc_dask.utility.mixed_loss import mixed_loss
 
 RECORDS = 5_000  # of the sample
 _K = (3, 5, 10, 25, 50)  # of groups by all columns
 _K_ALONE = (5, 25)  # of groups by each column alone
 _P = (2, 5, 10, 20)
+_K_KEYS = (3, 5, 10)  # of suppression, where all columns are categories
+_WIDTH = 100  # of what is printed
+_LONGEST = 32  # letters of a name in the table
 _BLIND = "no attack by who knows this masking"
 
 
@@ -36,13 +44,13 @@ class Trial:
 
     name: str
     spec: Spec
-    risk: float  # 0.5 linked + 0.5 interval
-    loss: float  # 0.5 il_scaled + 0.5 sse
+    risk: float  # 0.5 linked + 0.5 interval; linked, if columns are of every kind
+    loss: float  # 0.5 il_scaled + 0.5 sse; the mean Gower distance, if columns are of every kind
     linked: float  # by the strongest intruder, percent
     strongest: str
-    interval: float
-    il_scaled: float
-    sse: float  # percent of SST
+    interval: float | None  # of numbers, as the next two
+    il_scaled: float | None
+    sse: float | None  # percent of SST
     k_min: int
     note: str
     dominated_by: str | None = None
@@ -62,7 +70,7 @@ class Suggestion(Result):
     rows, records : int
         Of the frame, and of the sample that was masked.
     agreement : str
-        When values agreed, for probabilistic links.
+        When values agreed, for probabilistic links; empty if columns are of every kind.
     trials : tuple of Trial
     failed : dict
         Names of specs that could not be tried, and why.
@@ -74,6 +82,11 @@ class Suggestion(Result):
     agreement: str
     trials: tuple[Trial, ...]
     failed: dict[str, str]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether columns of every kind were measured, and not numbers alone."""
+        return self.trials[0].sse is None
 
     @property
     def frontier(self) -> tuple[Trial, ...]:
@@ -99,10 +112,9 @@ class Suggestion(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a frame with a row for each trial."""
-        names = [
-            *("risk", "loss", "linked", "strongest", "interval", "il_scaled", "sse", "k_min"),
-            *("dominated_by", "note"),
-        ]
+        of_numbers = () if self.mixed else ("interval", "il_scaled", "sse")
+        names = ["risk", "loss", "linked", "strongest", *of_numbers]
+        names += ["k_min", "dominated_by", "note"]
         index = pd.Index([each.name for each in self.trials], name="masking")
         rows = [{name: getattr(each, name) for name in names} for each in self.trials]
         return pd.DataFrame(rows, index=index)
@@ -128,47 +140,72 @@ class Suggestion(Result):
 
     def __repr__(self) -> str:
         numbers = {each.name: number for number, each in enumerate(self.trials, 1)}
-        table = self.to_frame()
-        table = table[["risk", "loss", "linked", "interval", "il_scaled", "sse", "k_min"]]
-        table.insert(0, "masking", list(numbers))
+        table = self.to_frame().drop(columns=["strongest", "dominated_by", "note"])
+        table.insert(0, "masking", [_shortened(name) for name in numbers])
         better = [numbers.get(each.dominated_by or "") for each in self.trials]
         table["dominated"] = ["-" if each is None else f"by {each}" for each in better]
-        table["strongest attack"] = [each.strongest for each in self.trials]
         table.index = pd.Index(numbers.values())
         text = table.to_string(float_format="{:.2f}".format)
         lines = [
-            f"Maskings of {', '.join(map(str, self.columns))}, tried on {self.records:,} of "
-            f"{self.rows:,} records",
+            *textwrap.wrap(
+                f"Maskings of {', '.join(map(str, self.columns))}, tried on {self.records:,} of "
+                f"{self.rows:,} records",
+                _WIDTH,
+                subsequent_indent="    ",
+            ),
             *(f"  {line}" for line in text.splitlines()),
-            *_wrapped(
-                "intruder: knows original values of all these columns and, where the attack says "
-                f"so, how they were masked; values agree {self.agreement}"
-            ),
-            *_wrapped(
-                "risk: half of what the strongest attack links, half of the interval disclosure; "
-                "loss: half of il_scaled, how far statistics moved, and half of SSE / SST, how far "
-                "records moved; all in percent"
-            ),
-            *_wrapped(
-                "dominated: the other one has no more risk and no more loss. The rest is the "
-                "frontier: choose(max_risk=...) or choose(max_loss=...)"
-            ),
         ]
+        for name, number in numbers.items():
+            if _shortened(name) != name:
+                lines += _wrapped(f"{number} is {name}")
+        strongest: dict[str, list[str]] = {}
+        for each in self.trials:
+            strongest.setdefault(each.strongest, []).append(str(numbers[each.name]))
+        for attack, which in strongest.items():
+            lines += _wrapped(f"strongest attack on {', '.join(which)}: {attack}")
+        lines += self._explained()
         if self.records < self.rows:
             lines += _wrapped(
                 "The sample was masked by itself, and its records are farther apart than all are: "
                 "microaggregation of all loses less. Measure what you choose on all records."
             )
         for note, names in _by_note(self.trials).items():
-            which = ", ".join(str(numbers[name]) for name in names)
-            lines += _wrapped(f"{note}: {'all' if len(names) == len(numbers) else which}")
+            some = ", ".join(str(numbers[name]) for name in names)
+            lines += _wrapped(f"{note}: {'all' if len(names) == len(numbers) else some}")
         for name, why in self.failed.items():
             lines += _wrapped(f"not tried: {name}: {why}")
         return "\n".join(lines)
 
+    def _explained(self) -> list[str]:
+        """Say what the figures are."""
+        agree = f"; values agree {self.agreement}" if self.agreement else ""
+        figures = (
+            "risk: what the strongest attack links; loss: the mean Gower distance between records "
+            "and their masked versions, of mixed_loss; all in percent"
+            if self.mixed
+            else "risk: half of what the strongest attack links, half of the interval disclosure; "
+            "loss: half of il_scaled, how far statistics moved, and half of SSE / SST, how far "
+            "records moved; all in percent"
+        )
+        return [
+            *_wrapped(
+                "intruder: knows original values of all these columns and, where the attack says "
+                f"so, how they were masked{agree}"
+            ),
+            *_wrapped(figures),
+            *_wrapped(
+                "dominated: the other one has no more risk and no more loss. The rest is the "
+                "frontier: choose(max_risk=...) or choose(max_loss=...)"
+            ),
+        ]
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _by_note(trials: Sequence[Trial]) -> dict[str, list[str]]:
@@ -195,15 +232,20 @@ def suggest(
     names = arguments.column_list(columns)
     size = arguments.whole_number(records, "records", 10)
     entropy = arguments.entropy(random_state)
-    asked = _asked(names, specs, by)
+    meta = arguments.unique_columns(frame)
+    arguments.existing(meta, names, "columns")
+    asked = _asked(meta, names, specs, by)
     for spec in asked.values():
         spec.check(frame)
-    arguments.compared_columns(meta_of(frame), meta_of(frame), list(names))
+    mixed = _is_mixed(meta, names, asked.values())
+    if mixed:
+        _check_unused(intruder)
     needed = dict.fromkeys(
         name for spec in asked.values() for name in (*names, *spec.masked, *spec.by)
     )
     stages.say("Drawing a sample")
     sample, rows = _drawn(frame[list(needed)], size, entropy)
+    tried = int(np.random.SeedSequence(entropy).generate_state(1)[0])  # by all attacks
     trials, failed = [], {}
     agreement = ""
     for number, (name, spec) in enumerate(asked.items(), 1):
@@ -211,8 +253,13 @@ def suggest(
         draw = {"random_state": int(np.random.SeedSequence((entropy, number)).generate_state(1)[0])}
         try:
             masked = mask(sample, spec, **(draw if spec.draws else {}))
+            if mixed:
+                trials.append(_mixed_trial(name, spec, sample, masked, names, tried))
+                continue
             knows = {name: spec} if _is_modelled(spec, names) else None
-            table = compare(sample, {name: masked}, names, knows=knows, **intruder)
+            table = compare(
+                sample, {name: masked}, names, knows=knows, random_state=tried, **intruder
+            )
         except SdcError as error:
             failed[name] = str(error)
             continue
@@ -224,10 +271,29 @@ def suggest(
     return Suggestion(names, rows, len(sample), agreement, _compared(trials), failed)
 
 
-def _asked(names: tuple[Hashable, ...], specs: Any, by: Any) -> dict[str, Spec]:
+def _is_mixed(meta: pd.DataFrame, names: tuple[Hashable, ...], specs: Iterable[Spec]) -> bool:
+    """Whether columns are not all numbers, or do not stay numbers."""
+    dtypes = [meta[name].dtype for name in names]
+    dtypes += [spec.dtype_of(name, meta[name].dtype) for spec in specs for name in names]
+    return not all(map(is_numeric, dtypes))
+
+
+def _check_unused(intruder: Mapping[str, Any]) -> None:
+    usual = {"tolerance": 0.1, "unit": "value"}
+    unused = [name for name, value in intruder.items() if value != usual[name]]
+    if unused:
+        raise SdcTypeError(
+            f"{', '.join(unused)} can be set for numeric columns alone: leave it out, or name "
+            "numeric columns."
+        )
+
+
+def _asked(meta: pd.DataFrame, names: tuple[Hashable, ...], specs: Any, by: Any) -> dict[str, Spec]:
     """Return the specs to try by name, those of the grid by default."""
     if specs is None:
-        return {_called(spec): spec for spec in grid(names, by)}
+        numeric = not _is_mixed(meta, names, [])
+        usual = grid(names, by) if numeric else mixed_grid(meta, names, by)
+        return {_called(spec): spec for spec in usual}
     if by is not None:
         raise SdcValueError("by has no meaning with specs, which say it themselves: leave it out.")
     if isinstance(specs, Mapping):
@@ -280,6 +346,24 @@ def grid(columns: tuple[Hashable, ...], by: Any = None) -> list[Spec]:
     return [*(together if len(columns) > 1 else []), *alone, *swaps]
 
 
+def mixed_grid(meta: pd.DataFrame, columns: tuple[Hashable, ...], by: Any = None) -> list[Spec]:
+    """Return the specs that are tried by default where columns are not all numbers.
+
+    Cells of keys are suppressed only where all columns are categories: of numbers and dates, few
+    values are shared, and nearly all would go.
+
+    Examples
+    --------
+    >>> meta = pd.DataFrame({"age": [31], "job": ["cook"]})
+    >>> len(mixed_grid(meta, ("age", "job"))), len(mixed_grid(meta, ("job",)))
+    (5, 8)
+    """
+    specs: list[Spec] = [Microaggregation(list(columns), k, by=by) for k in _K]
+    if by is None and not any(is_measured(meta[name].dtype) for name in columns):
+        specs += [Suppress(list(columns), k) for k in _K_KEYS]
+    return specs
+
+
 def _called(spec: Spec) -> str:
     """Return a short name of a spec among those that are tried."""
     by = f" within {', '.join(map(str, spec.by))}" if spec.by else ""
@@ -317,6 +401,32 @@ def _trial(name: str, spec: Spec, row: pd.Series, *, modelled: bool) -> Trial:
         float(row["sse"]),
         int(row["k_min"]),
         "; ".join([row["note"], *([] if modelled else [_BLIND])]),
+    )
+
+
+def _mixed_trial(
+    name: str,
+    spec: Spec,
+    sample: pd.DataFrame,
+    masked: pd.DataFrame,
+    names: tuple[Hashable, ...],
+    random_state: int,
+) -> Trial:
+    """Measure columns of every kind: links by the strongest attack, and the distance of Gower."""
+    found = attacks_on(sample, masked, spec, names, random_state=random_state)
+    modelled = not all(each.startswith(BLIND) for each in found.assumes)
+    return Trial(
+        name,
+        spec,
+        found.strongest.rate,
+        mixed_loss(sample, masked, names).loss,
+        found.strongest.rate,
+        f"{found.attacks[0]} ({found.assumes[0]})",
+        None,
+        None,
+        None,
+        anonymity(masked, names, None).k_min,
+        "; ".join([*found.strongest.remarks, *([] if modelled else [_BLIND])]),
     )
 
 

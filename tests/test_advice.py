@@ -80,7 +80,7 @@ def test_several_codes_in_any_partitions(frame: pd.DataFrame) -> None:
 
 def test_codes_are_told_and_can_be_named(frame: pd.DataFrame) -> None:
     df = frame.assign(income=coded(frame["income"], -9, 12))
-    with pytest.warns(errors.CodedMissingAdvice, match=r"'income' \(12\).*missing_values=\[-9\]"):
+    with pytest.warns(errors.CodedMissingAdvice, match=r"'income' \(12 records.*\[-9\]"):
         df.sdc.microaggregate(["income", "age"], k=5)
     with pytest.raises(ValueError, match=r"missing cells in columns: 'income' \(12\)"):
         df.sdc.microaggregate(["income", "age"], k=5, missing_values=[-9])
@@ -96,6 +96,20 @@ def test_codes_are_told_and_can_be_named(frame: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(lazy, masked)
     assert sdc_dask.Spec.from_dict(spec.to_dict()) == spec
     assert repr(spec).endswith("missing='separate', missing_values=[-9.0])")
+
+
+def test_codes_are_found_by_what_is_said_of_them(frame: pd.DataFrame) -> None:
+    income, age = coded(frame["income"], -77, 8), coded(frame["age"], 998, 12)
+    income.iloc[[1, 4, 7, 10, 13]] = -88
+    income.iloc[[2, 5, 8, 11, 14, 17]] = 9_999_999
+    df = pd.DataFrame({"income": income, "age": age})
+    with pytest.warns(errors.CodedMissingAdvice) as told:
+        df.sdc.microaggregate(["income", "age"], k=5)
+    text = str(told[0].message)
+    assert "'income' (13 records with its 2 smallest values)" in text
+    assert "'income' (6 records with its largest value)" in text
+    assert "'age' (12 records with its largest value)" in text
+    assert not any(code in text for code in ("77", "88", "998", "9999999"))
 
 
 def test_codes_stay_out_of_swaps(frame: pd.DataFrame) -> None:
@@ -170,6 +184,14 @@ def test_identifiers_and_weights_are_not_compared(frame: pd.DataFrame) -> None:
     every = pd.DataFrame({name: [1.0, 2.0, 3.0] for name in names + others})
     with pytest.warns(errors.LeftOutAdvice):
         assert list(every.sdc.sse(every).by_column) == others
+
+
+def test_what_is_left_out_is_said_once(frame: pd.DataFrame) -> None:
+    df = frame[["income", "age", "person_id"]].head(40)
+    masked = df.sdc.microaggregate(["income", "age"], k=5)
+    with pytest.warns(errors.LeftOutAdvice) as told:
+        df.sdc.compare({"one": masked, "two": masked})
+    assert len(told) == 1
 
 
 def test_columns_are_anything_that_lists_names(frame: pd.DataFrame) -> None:

@@ -161,6 +161,17 @@ def test_a_job_file(
     assert "Protected 2,000 rows" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("said", [False, True])
+def test_a_job_file_is_measured_if_it_or_the_call_says_so(
+    tmp_path: Path, asked: list[Any], said: bool
+) -> None:
+    file = tmp_path / "job.toml"
+    Job(tmp_path / "in", tmp_path / "out", Microaggregation(["a"], 5), measure=said).write(file)
+    for flags in ([], ["--measure"]):
+        assert cli.main(["protect", str(file), *flags]) == 0
+    assert [job.measure for job, _ in asked] == [said, True]
+
+
 @pytest.mark.parametrize(
     "option", ["--columns a", "-k 5", "--no-standardize", "--drop a", "--masking rank_swap"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -225,6 +226,24 @@ def test_large_frames_are_sampled_unless_all_are_asked_for() -> None:
     assert "a random sample of 5,000 of" in frame.sdc.compare({"one": frame}).loc["one", "note"]
     assert frame.sdc.disclosure_risk(frame, sample=None).tried == 10_001
     assert frame.iloc[1:].sdc.score(frame.iloc[1:]).tried == 10_000
+
+
+def test_a_comparison_is_a_frame_that_fits_the_screen(survey: pd.DataFrame) -> None:
+    columns = ["income", "age"]
+    some = survey[columns].head(50)
+    spec = sdc_dask.Microaggregation(columns, k=5)
+    masked = some.sdc.mask(spec)
+    names = [f"masking number {number}" for number in range(6)]
+    found = some.sdc.compare(dict.fromkeys(names, masked), knows={names[0]: spec})
+    lines = repr(found).splitlines()
+    assert max(map(len, lines)) <= 100 and not any("\\" in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    for said in [*names, *found.columns.drop(["strongest", "note"]), found["note"].iloc[0]]:
+        assert said in text
+    assert f"strongest attack on {names[0]}: {found['strongest'].iloc[0]}" in text
+    # In all else it is a frame, and what is made of it is printed as usual.
+    assert isinstance(found, pd.DataFrame) and type(found[["il"]]) is pd.DataFrame
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(found)), found)
 
 
 def test_what_is_risked_falls_and_what_is_lost_grows(survey: pd.DataFrame) -> None:

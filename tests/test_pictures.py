@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.text import Text
 
 import sdc_dask
 from sdc_dask import plots
@@ -52,6 +54,21 @@ def test_map_of_risk_and_loss(frame: pd.DataFrame) -> None:
     assert found.plot(ax) is ax
     with pytest.raises(ValueError, match="needs a table of compare or suggest"):
         plots.risk_utility(frame)
+
+
+def test_numbers_of_points_can_be_read() -> None:
+    # Points in a heap, some of them in one place, and others far away.
+    near = [5 + 0.02 * (number // 2) for number in range(10)]
+    table = pd.DataFrame({"risk": [90, *near, 1], "loss": [1, *near, 90]})
+    ax = plots.risk_utility(table)
+    ax.figure.draw_without_rendering()
+    drawn = ax.figure.canvas.get_renderer()
+    assert [text.get_text() for text in ax.texts[1:]] == [str(n) for n in range(1, 13)]
+    # Without the lines that lead to points, and the room for letters that go below the line.
+    boxes = [Text.get_window_extent(text, drawn).shrunk(0.9, 0.8) for text in ax.texts[1:]]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    points = ax.transData.transform(table[["loss", "risk"]].to_numpy())
+    assert not any(box.contains(x, y) for box in boxes for x, y in points)
 
 
 def test_a_column_before_and_after(frame: pd.DataFrame) -> None:

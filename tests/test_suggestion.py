@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import sdc_dask
-from sdc_dask import Microaggregation, RankSwap, Spec
-from sdc_dask.suggestion import Suggestion, grid
+from sdc_dask import Microaggregation, RankSwap, Recode, Spec
+from sdc_dask.suggestion import Suggestion, grid, mixed_grid
 
 COLUMNS = ["income", "wealth", "age"]
 SPECS = [
@@ -70,6 +70,8 @@ def test_it_is_shown(found: Suggestion) -> None:
     assert "tried on 300 of 600 records" in text and "il1 is mostly of values near 0" in text
     for number, each in enumerate(found.trials, 1):
         assert re.search(rf"{number} +{re.escape(each.name)} ", text)
+        assert each.strongest in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
     assert list(found.to_frame().index) == [each.name for each in found.trials]
     assert json.loads(json.dumps(found.to_dict()))["trials"][0]["name"] == found.trials[0].name
     assert Spec.from_dict(found.to_dict()["trials"][0]["spec"]) == found.trials[0].spec
@@ -99,7 +101,11 @@ def test_strata_and_specs_that_fail(survey: pd.DataFrame) -> None:
     ("options", "error", "words"),
     [
         ({"columns": ["nobody"]}, KeyError, "does not have: 'nobody'"),
-        ({"columns": ["region"]}, TypeError, "no real number"),
+        (
+            {"columns": ["region"], "tolerance": 0.2},
+            TypeError,
+            "tolerance can be set for numeric columns alone",
+        ),
         ({"records": 5}, ValueError, "records must be at least 10"),
         ({"specs": ["mdav"]}, TypeError, "specs must be specs"),
         ({"specs": []}, ValueError, "specs is empty"),
@@ -119,6 +125,41 @@ def test_the_grid_masks_what_it_should() -> None:
         specs = grid(columns, "g")
         assert all(spec.masked == columns and spec.by == ("g",) for spec in specs)
         assert len({repr(spec) for spec in specs}) == len(specs)
+
+
+# Columns of every kind
+
+MIXED = ["age", "region", "sex"]
+
+
+def test_columns_of_every_kind(survey: pd.DataFrame) -> None:
+    specs = {"three": Microaggregation(MIXED, k=3), "ten": Microaggregation(MIXED, k=10)}
+    found = survey.sdc.suggest(MIXED, specs, records=150, random_state=1)
+    assert not found.failed and [each.k_min for each in found.trials] == [3, 10]
+    (name, few), sample = next(iter(specs.items())), survey[MIXED]
+    all_records = sample.sdc.suggest(MIXED, {name: few}).trials[0]
+    masked = sample.sdc.mask(few)
+    assert all_records.loss == sample.sdc.mixed_loss(masked).loss
+    assert all_records.risk == sample.sdc.attack(masked, few).strongest.rate
+    # Whoever has the file masks it again, and finds classes of k: more than the nearest are.
+    assert all_records.risk > sample.sdc.linkage(masked, "gower").rate
+    assert "the whole original file" in all_records.strongest
+    text = repr(found)
+    assert "mean Gower distance" in text and "interval" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert {"interval", "sse"}.isdisjoint(found.to_frame())
+    assert found.choose(max_risk=10.1) == specs["ten"]
+
+
+def test_what_is_tried_of_columns_of_every_kind(survey: pd.DataFrame) -> None:
+    kinds = {type(spec).__name__ for spec in mixed_grid(survey, ("age", "sex"))}
+    assert kinds == {"Microaggregation"}
+    kinds = {type(spec).__name__ for spec in mixed_grid(survey, ("region", "sex"))}
+    assert kinds == {"Microaggregation", "Suppress"}
+    # Numbers that become ranges are of every kind, too.
+    ranges = Recode(["age"], bins=[0, 40, 130])
+    found = survey.sdc.suggest(["age"], [ranges, RankSwap(["age"], p=5)], records=50)
+    assert not found.failed and found.mixed
 
 
 # The figures behind it

@@ -30,6 +30,7 @@ from sdc_dask import (
 )
 from sdc_dask.accessor import SdcAccessor
 from sdc_dask.aggregation import power
+from sdc_dask.errors import SdcTypeError
 from sdc_dask.masking import run
 from sdc_dask.release import source as source_module
 
@@ -204,13 +205,25 @@ def test_what_concerns_the_run_gets_there(method: str, monkeypatch: pytest.Monke
 @every_method
 def test_an_option_that_there_is_not_is_an_error(method: str) -> None:
     call = getattr(unread().sdc, method)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(SdcTypeError, match=f"{method} has no argument 'colour'"):
         call(**OPTIONS[method][0], colour="blue")
     if method != "microaggregate":
-        with pytest.raises(TypeError, match="unexpected keyword argument 'keep_order'"):
+        with pytest.raises(SdcTypeError, match="has no argument 'keep_order'"):
             call(**OPTIONS[method][0], keep_order=True)
     with pytest.raises(TypeError, match="missing a required argument: 'columns'"):
         call()
+
+
+def test_a_misspelled_argument_is_told() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    methods = {name: method for name, method in vars(SdcAccessor).items() if name[0] != "_"}
+    for name, method in methods.items():
+        last = list(inspect.signature(method).parameters)[-1]
+        if last != "options":
+            with pytest.raises(SdcTypeError, match=rf"{name} has no .*did you mean '{last}'\?"):
+                getattr(frame.sdc, name)(**{f"{last}s": 1})
+    with pytest.raises(SdcTypeError, match=r"takes no colums .did you mean 'columns'"):
+        frame.sdc.linkage(frame, colums=["x"])
 
 
 @every_method

@@ -305,6 +305,37 @@ def test_every_attack_that_fits_is_run_and_the_strongest_is_named() -> None:
     assert set(frame.sdc.attack(masked, knows=fuzzy).attacks) == {"distance", "probabilistic"}
 
 
+def test_columns_of_every_kind_are_attacked_by_all_and_by_their_numbers() -> None:
+    frame = normal(200, 3).assign(
+        job=pd.Categorical(list("abcd") * 50),
+        size=pd.Categorical(["S", "M"] * 100, ["S", "M", "L"], ordered=True),
+        born=pd.Timestamp("2001-02-03") + pd.to_timedelta(range(200), "D"),
+        gap=pd.array([1.5, None] * 100, "Float64"),
+    )
+    together = ["x0", "x1", "job", "size", "born", "gap"]
+    spec = Microaggregation(together, k=4, missing="separate")
+    masked = frame.sdc.mask(spec)
+    found = frame.sdc.attack(masked, spec)
+    assert "all 6 columns; numbers alone: x0, x1\n" in repr(found)  # none with missing cells
+    by_name = dict(zip(zip(found.attacks, found.assumes, strict=True), found.links, strict=True))
+    assert by_name["gower", "nothing else"] == frame.sdc.linkage(masked, "gower", together)
+    numbers = frame.sdc.linkage(masked, "distance", ["x0", "x1"])
+    assert by_name["distance", "nothing else; numbers alone"] == numbers
+    # With the file, the masking is repeated: what is left to guess are the classes.
+    assert found.attacks[0] == "intersection" and found.strongest.certain == 0
+    classes = masked.sdc.anonymity(together)
+    assert found.strongest.correct == pytest.approx(classes.classes)
+    rates = found.to_frame()["linked"].tolist()
+    assert rates == sorted(rates, reverse=True)
+
+    lazy, other = (dd.from_pandas(each, npartitions=3) for each in (frame, masked))
+    assert lazy.sdc.attack(other, spec) == found
+    # Who knows some columns alone cannot repeat it.
+    some = frame.sdc.attack(masked, spec, known=["job", "born"])
+    assert (some.attacks, some.assumes) == (("gower",), ("nothing else",))
+    assert some.strongest == frame.sdc.linkage(masked, "gower", ["job", "born"])
+
+
 def test_risk_and_score_by_the_strongest_intruder() -> None:
     frame = normal(600, 4)
     columns = ["x1", "x2", "x3"]

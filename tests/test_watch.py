@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -336,6 +338,25 @@ def test_a_bar(small: tuple[LocalCluster, Client], capsys: pytest.CaptureFixture
     assert "Completed" in capsys.readouterr().err
     assert progress.compute(delayed(_slow)(0), show=False) == 0
     assert capsys.readouterr() == ("", "")
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "distributed"])
+def test_a_bar_is_gone_in_the_end(
+    small: tuple[LocalCluster, Client], monkeypatch: pytest.MonkeyPatch, scheduler: str
+) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with dask.config.set(scheduler=scheduler):
+        assert progress.compute(delayed(_slow)(0.2), show=True) == 0.2
+    text = screen.getvalue()
+    assert "Completed" in text and "\n" not in text
+    *drawn, blank, last = text.split("\r")
+    assert (blank.strip(), last) == ("", "") and len(blank) >= max(map(len, drawn))
 
 
 # Processes

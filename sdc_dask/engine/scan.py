@@ -123,18 +123,24 @@ class ColumnScan:
 
     @property
     def coded(self) -> int:
-        """How many cells look like codes of missing ones, such as -9 or 9999.
+        """How many cells look like codes of missing ones, such as -9 or 9999."""
+        return sum(pile.count for pile in self.piles)
+
+    @property
+    def piles(self) -> list[Pile]:
+        """The ends at which cells look like codes of missing ones.
 
         They are many, and lie beyond a gap: where all other values are at least 0, or where the
         next is more than 1 away.
         """
+        if self.sums.n < _FEWEST_RECORDS:
+            return []
         fewest = max(_FEWEST_CODED, self.sums.n // 1000)
         apart = (
             (self.below, self.below.inner >= 0 > self.low),
             (self.above, self.above.inner >= 0 and self.above.gap > 1),
         )
-        found = sum(pile.count for pile, is_apart in apart if is_apart and pile.count >= fewest)
-        return found if self.sums.n >= _FEWEST_RECORDS else 0
+        return [pile for pile, is_apart in apart if is_apart and pile.count >= fewest]
 
     @property
     def few(self) -> bool:
@@ -176,6 +182,12 @@ class Pile:
     def count(self) -> int:
         """Cells of codes."""
         return sum(cells for _, cells in self.codes)
+
+    @property
+    def where(self) -> str:
+        """Where the codes are found, in words that show none of them."""
+        end = "smallest" if self.side < 0 else "largest"
+        return f"its {end} value" if len(self.codes) == 1 else f"its {len(self.codes)} {end} values"
 
     @property
     def inner(self) -> float:
@@ -230,12 +242,16 @@ class Scan:
 
         Whole numbers of few values are one if they are `averaged`.
         """
-        coded = {name: column.coded for name, column in self.columns.items() if column.coded}
+        coded = [
+            f"{name!r} ({pile.count} records with {pile.where})"
+            for name, column in self.columns.items()
+            for pile in column.piles
+        ]
         if coded:
-            listed = ", ".join(f"{name!r} ({count})" for name, count in coded.items())
             warn(
-                f"cells look like codes of missing ones, such as -9 or 9999: {listed}. They are "
-                "masked as values. If they are codes, name them, for instance missing_values=[-9].",
+                f"cells look like codes of missing ones, such as -9 or 9999: {', '.join(coded)}. "
+                "They are masked as values. If they are codes, name them, for instance "
+                "missing_values=[-9].",
                 CodedMissingAdvice,
             )
         few = [name for name, column in self.columns.items() if column.few]

@@ -13,7 +13,7 @@ from typing import Any
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
-from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.masking.spec import Spec, nearest, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
@@ -137,8 +137,10 @@ def linkage(
     valid = [each.name for each in fields(make)]
     unknown = [name for name in options if name not in valid]
     if unknown:
+        near = nearest(unknown[0], ["columns", "known", "groups", "sample", "random_state", *valid])
         raise SdcTypeError(
-            f"attack={attack!r} takes no {', '.join(unknown)}: its options are {', '.join(valid)}."
+            f"attack={attack!r} takes no {', '.join(unknown)}{near}: its options are "
+            f"{', '.join(valid)}."
         )
     sets = known_columns(list(columns), known, groups)
     sampling = Sampling.of(sample, random_state)

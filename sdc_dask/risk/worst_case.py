@@ -8,10 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from sdc_dask.engine.frames import Frame
-from sdc_dask.masking.spec import spec_list
+from sdc_dask.engine.columns import is_numeric
+from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
+from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.distance import DistanceOptions
+from sdc_dask.risk.attacks.every_kind import Found, attacks_of_every_kind
 from sdc_dask.risk.attacks.fitting import Fitting, check_fitting, fitting_attacks
 from sdc_dask.risk.attacks.intersection import CandidateLinkage
 from sdc_dask.risk.attacks.probabilistic import MOST_COLUMNS, ProbabilisticOptions
@@ -19,6 +22,8 @@ from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
 from sdc_dask.sampling import Sampling
+
+BLIND = "nothing else"  # what those have who do not know the masking
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,12 +64,10 @@ class Attacks(Result):
             f"Attacks on {self.rows:,} records by intruders who know original values of "
             f"{self.known}"
         ]
-        table = (
-            self.to_frame()
-            .drop(columns="note")
-            .to_string(index=False, float_format="{:.2f}".format, na_rep="-", justify="left")
-        )
-        lines += [f"  {line}" for line in table.splitlines()]
+        table = self.to_frame().drop(columns="note").astype({"certain": object})
+        table = table.astype({"candidates": object}).where(table.notna(), "-")
+        text = table.to_string(index=False, float_format="{:.2f}".format, justify="left")
+        lines += [f"  {line}" for line in text.splitlines()]
         lines += [
             "  linked: percent of records linked rightly; low, high: 95% confidence interval;",
             "  certain: records with a single candidate, where the intruder knows that he is right",
@@ -79,9 +82,9 @@ class Attacks(Result):
 
 def blind_attacks(sets: Sequence[Names]) -> list[Fitting]:
     """Return the attacks of an intruder who knows original values, and nothing of the masking."""
-    found = [Fitting("distance", DistanceOptions(), "nothing else")]
+    found = [Fitting("distance", DistanceOptions(), BLIND)]
     if max(len(each) for each in sets) <= MOST_COLUMNS:
-        found.append(Fitting("probabilistic", ProbabilisticOptions(), "nothing else"))
+        found.append(Fitting("probabilistic", ProbabilisticOptions(), BLIND))
     return found
 
 
@@ -96,21 +99,70 @@ def attacks_on(
     sample: Any = "auto",
     random_state: Any = None,
 ) -> Attacks:
-    """Run every attack that fits a masking, on the same records."""
+    """Run every attack that fits a masking, on the same records.
+
+    Where columns are not all numbers, records are linked by all of them, and by the numbers alone.
+    """
     specs = spec_list(knows)
     sets = known_columns(list(columns), known, groups)
     check_fitting(specs, sets)
     sampling = Sampling.of(sample, random_state)
-    encounter = Encounter.of(original, masked, max(sets, key=len), sampling)
-    found = [
-        (each, mean_of(each.link(encounter, sets)))
+    needed = max(sets, key=len)
+    numbers = _numbers(original, masked, needed)
+    who = describe(columns, known, sets)
+    if len(numbers) == len(needed):
+        encounter = Encounter.of(original, masked, needed, sampling)
+        n, found = encounter.n, _attacks_on_numbers(encounter, specs, sets)
+    else:
+        n = anonymity(masked, needed, None).rows
+        found = attacks_of_every_kind(original, masked, specs, sets, sampling)
+        numbers, others = _beside(original, masked, specs, sets, numbers, sampling)
+        found += [(attack, f"{assumes}; numbers alone", link) for attack, assumes, link in others]
+        who += f"; numbers alone: {', '.join(map(str, numbers))}" if numbers else ""
+    found.sort(key=lambda each: -each[2].rate)
+    attacks, assumes, links = zip(*found, strict=True)
+    return Attacks(n, who, attacks, assumes, links)
+
+
+def _attacks_on_numbers(
+    encounter: Encounter, specs: Sequence[Spec], sets: Sequence[Names]
+) -> list[Found]:
+    return [
+        (each.attack, each.assumes, mean_of(each.link(encounter, sets)))
         for each in [*blind_attacks(sets), *fitting_attacks(specs, sets)]
     ]
-    found.sort(key=lambda pair: -pair[1].rate)
-    return Attacks(
-        encounter.n,
-        describe(columns, known, sets),
-        tuple(each.attack for each, _ in found),
-        tuple(each.assumes for each, _ in found),
-        tuple(link for _, link in found),
+
+
+def _beside(
+    original: Frame,
+    masked: Frame,
+    specs: Sequence[Spec],
+    sets: Sequence[Names],
+    numbers: Names,
+    sampling: Sampling,
+) -> tuple[Names, list[Found]]:
+    """Return the numbers among the known columns that are always there, and attacks by these."""
+    if not numbers:
+        return (), []
+    encounter = Encounter.of(original, masked, numbers, sampling)
+    # Missing cells have no distance here. The attack on all columns knows what to do with them.
+    complete = tuple(
+        name
+        for name in numbers
+        if not any(
+            scan.columns[name].missing or scan.columns[name].inexact
+            for scan in (encounter.before, encounter.after)
+        )
     )
+    if not complete:
+        return (), []
+    if complete != numbers:
+        encounter = Encounter.of(original, masked, complete, sampling)
+    known = [tuple(name for name in each if name in complete) for each in sets]
+    return complete, _attacks_on_numbers(encounter, specs, [each for each in known if each])
+
+
+def _numbers(original: Frame, masked: Frame, columns: Names) -> Names:
+    """Return the columns that are numbers in both frames."""
+    metas = meta_of(original), meta_of(masked)
+    return tuple(name for name in columns if all(is_numeric(meta[name].dtype) for meta in metas))

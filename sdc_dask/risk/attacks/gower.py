@@ -78,7 +78,17 @@ def link_by_gower(
     >>> df.sdc.linkage(masked, "gower").correct
     3.0
     """
-    original = _recoded(original, specs)
+    ties, n = ties_by_gower(_recoded(original, specs), masked, names, sampling)
+    return of_ties("Gower distance", len(names), count_links(ties), n, tried_of(len(ties), n))
+
+
+def ties_by_gower(
+    original: Frame, masked: Frame, names: Sequence[Hashable], sampling: Sampling
+) -> tuple[NDArray[np.int64], int]:
+    """Return to how many masked records each that is tried is linked, and the number of all.
+
+    It is -1 where a wrong one is nearer than the right one.
+    """
     columns = mixed_columns(meta_of(original), meta_of(masked), names)
     frames = pair_frames(original, masked, names)
     extent = extent_of(frames[0], columns)
@@ -92,9 +102,7 @@ def link_by_gower(
     scale = scale_of(columns, extent)
     old, new = map_reduce(frames, _take, _stack, scale, tried, extent.rows)
     limits = pair_distances(*old, *new)
-    ties = map_reduce(frames[1], _search, _merge, scale, old, limits)
-    note = tried_of(len(tried), n)
-    return of_ties("Gower distance", len(names), count_links(ties), n, note)
+    return map_reduce(frames[1], _search, _merge, scale, old, limits), n
 
 
 def _recoded(frame: Frame, specs: Sequence[Spec]) -> Frame:

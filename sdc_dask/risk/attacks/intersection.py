@@ -293,7 +293,7 @@ def _within_blocks(encounter: Encounter, columns: Names, options: Boxing) -> Can
     reach = limits(encounter, columns, options.reaches(columns))
     assert options.blocking is not None
     links = link_in_blocks(encounter, columns, space, options.blocking, options.max_block, reach)
-    found = _of_candidates(
+    found = of_candidates(
         f"{_BOX}, blocked",
         len(columns),
         encounter.n,
@@ -384,7 +384,7 @@ def _summed(encounter: Encounter, view: _View, inside: Ranks, ties: Ranks) -> Ca
     notes = [encounter.note]
     if not view.sure:
         notes.append("candidates are the records in the most intervals, and none is certain")
-    return _of_candidates(
+    return of_candidates(
         _BOX if view.sure else "nearest in the most intervals",
         len(view.columns),
         encounter.n,
@@ -405,7 +405,7 @@ def _missed(records: int) -> list[str]:
     return [f"{records:,} {taken}"] if records else []
 
 
-def _of_candidates(
+def of_candidates(
     attack: str,
     columns: int,
     population: int,
