@@ -394,6 +394,7 @@ class _Run:
         layout = self.layout
         sizes, matching = iter(written.sizes), iter(written.matches)
         units = iter(written.sizes[len(layout.counted) :])
+        of_one = iter(written.sizes[len(layout.counted) + len(layout.by_unit) :])
         sets = []
         for each in planned:
             spec, parts = each.spec, each.by_set
@@ -407,11 +408,18 @@ class _Run:
             # One part for each set of columns, which have a k each.
             for columns, part in zip(spec.column_sets, parts, strict=True):
                 classes = of_sizes(next(sizes), spec.promise)
-                of_each = None
+                of_each = parted = None
                 if spec.unit is not None:
                     of_each = of_units(classes, next(units), spec.promise)
+                if spec.units_alike:
+                    different = next(of_one)
+                    parted = int(different.classes[different.sizes > 1].sum())
                 notes = each.notes
-                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each, notes=notes))
+                sets.append(
+                    MaskedSet.of(
+                        spec, columns, part, classes, units=of_each, parted=parted, notes=notes
+                    )
+                )
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -522,6 +530,11 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
                     f"the files have a class of {reached.k_min} {what} in the columns "
                     f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
                 )
+        if each.parted:
+            raise SdcRuntimeError(
+                f"the files have {each.parted} units whose records are not equal in the columns "
+                f"{', '.join(each.columns)}, as units_alike=True says. Nothing is released."
+            )
     for each in summary.masked:
         found, k = each.matches, each.spec.matches
         if found is not None and found.smallest < (k or 0):

@@ -35,6 +35,7 @@ class MaskedSet:
     looked_at: bool = False  # whether values were compared with those that may be there
     notes: tuple[str, ...] = ()
     units: Anonymity | None = None  # the same by units, if the spec promises k of these
+    parted: int | None = None  # units with records that differ, if the spec promises that none do
 
     @classmethod
     def of(
@@ -47,6 +48,7 @@ class MaskedSet:
         *,
         looked_at: bool = False,
         units: Anonymity | None = None,
+        parted: int | None = None,
         notes: tuple[str, ...] = (),
     ) -> MaskedSet:
         """Describe what a step or a change did."""
@@ -61,6 +63,7 @@ class MaskedSet:
             looked_at,
             (*notes, *(part.notes if isinstance(part, Change) else ())),
             units,
+            parted,
         )
 
     @property
@@ -86,6 +89,7 @@ class MaskedSet:
             "matches": self.matches and asdict(self.matches),
             "anonymity": self.anonymity and self.anonymity.to_dict(),
             "units": self.units and self.units.to_dict(),
+            "parted": self.parted,
         }
 
     def lines(self) -> list[str]:
@@ -115,6 +119,10 @@ class MaskedSet:
                 lines[-1] = (
                     f"    k        {self.units.k_min:,} different {self.spec.unit} reached, "
                     f"{self.spec.promise:,} asked for; counted on the files"
+                )
+            if self.parted is not None:
+                lines.append(
+                    f"    alike    all records of each {self.spec.unit}; counted on the files"
                 )
         elif self.matches is not None:
             lines.append(
