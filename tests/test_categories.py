@@ -25,6 +25,7 @@ from sdc_dask import (
     cli,
 )
 from sdc_dask.masking.recode import Recoding
+from sdc_dask.release.summary import Summary, checks_of
 
 TOWNS = {"Bonn": "west", "Mainz": "west", "Jena": "east", "Gera": "east"}
 
@@ -85,6 +86,13 @@ def test_hierarchies(column: str) -> None:
     else:
         assert masked.dtype == people()[column].dtype
     assert agreed(Recode(["age"], mapping={i: i // 10 for i in range(100)}))["age"].max() == 9
+    # Two levels of a table of three.
+    table = pd.DataFrame(
+        [("Bonn Nord", "Bonn", "west"), ("Bonn Sued", "Bonn", "west"), ("Jena", "Jena", "east")],
+        columns=["district", "town", "side"],
+    )
+    spec = Recode([column], mapping=table[["town", "side"]])
+    assert spec == Recode([column], mapping={"Bonn": "west", "Jena": "east"})
 
 
 def test_top_and_bottom() -> None:
@@ -106,6 +114,8 @@ def test_top_and_bottom() -> None:
         ({"mapping": {"a": None}}, "texts or finite numbers"),
         ({"mapping": [(1, 2), (1, 3)]}, "a value twice"),
         ({"mapping": {}}, "empty"),
+        ({"mapping": 3}, "a table of two columns, or a list of pairs, received int"),
+        ({"mapping": pd.DataFrame({"a": [1], "b": [2], "c": [3]})}, "two columns, .* received 3"),
         ({"labels": ["a"], "top": 5}, "without bins"),
         ({"top": 5, "bottom": 9}, "below top"),
         ({"top": 5.5}, "whole numbers"),
@@ -349,7 +359,7 @@ def test_protect(tmp_path: Path) -> None:
     assert checked == {
         ("town", "text"): "values",
         ("age",): "rows",  # which microaggregation has masked again
-        ("hours",): "rows",
+        ("hours",): "noise",
         ("arrow",): "values",
         ("grade",): "k",
         ("age", "rent"): "k",
@@ -364,6 +374,9 @@ def test_protect(tmp_path: Path) -> None:
     raw = b"".join(file.read_bytes() for file in (tmp_path / "out").glob("*.parquet"))
     assert b"Nowhere" not in raw
     assert "record by record" in str(summary)
+    said = dict(each.split(": ", 1) for each in checks_of(summary) if ": " in each)
+    assert said["town, text"].startswith("the files have values that the masking makes")
+    assert said["hours"].startswith("the files differ from the source by as much noise")
     assert sdc_dask.verify(tmp_path / "out").ok
 
 
@@ -377,6 +390,22 @@ def test_values_that_must_not_be_there_are_not_released(
     with pytest.raises(SdcError, match=r"must not have: 'age' \([0-9]+\)"):
         sdc_dask.protect(tmp_path / "people.parquet", tmp_path / "out", spec)
     assert not (tmp_path / "out").exists()
+
+
+def test_noise_that_is_not_there_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people()[["age", "hours"]].to_parquet(tmp_path / "people.parquet", index=False)
+
+    def run(**options: Any) -> Summary:
+        spec = Noise(["age", "hours"], **options)
+        return sdc_dask.protect(tmp_path / "people.parquet", tmp_path / "out", spec, replace=True)
+
+    for options in ({"sd": 0.2}, {"sd": 0.1, "whole": True}, {"sd": 0.001, "whole": True}):
+        assert "noise    as much as was asked for; compared" in repr(run(**options))
+    monkeypatch.setattr("sdc_dask.masking.noise.ndtri", lambda drawn: np.zeros_like(drawn))
+    with pytest.raises(SdcError, match="more or less noise than was asked for in columns: age, h"):
+        run(sd=0.2)
 
 
 def test_attacks_refuse_in_words_or_know_nothing_more() -> None:

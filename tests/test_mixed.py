@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,27 @@ def test_files_hold_classes_of_k_and_no_category_that_is_gone(
     # The day is the birthday again, whose squared difference counts twice then.
     for name in COLUMNS:
         assert found[name].astype(str).tolist() == expected[name].astype(str).tolist()
+
+
+def test_a_category_that_was_not_in_the_data_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = people(60).assign(day=pd.Timestamp("2024-01-01"))[["age", "job", "male", "day"]]
+    frame.loc[::2, "day"] += pd.Timedelta("36h")
+    frame.to_parquet(tmp_path / "data.parquet")
+    spec = Microaggregation(list(frame), 3, nominal=["age", "day"])
+    release = sdc_dask.protect(tmp_path / "data.parquet", tmp_path / "release", spec)
+    assert release.anonymity[0].k_min >= 3
+    decode = codecs.Categories.decode
+
+    def wrong(self: codecs.Categories, codes: np.ndarray, dtype: Any) -> Any:
+        is_text = isinstance(self.values[0], str)
+        return decode(replace(self, values=("new",) * 40) if is_text else self, codes, dtype)
+
+    monkeypatch.setattr(codecs.Categories, "decode", wrong)
+    with pytest.raises(RuntimeError, match=r"must not have: 'job' \(60\). Nothing is released"):
+        sdc_dask.protect(tmp_path / "data.parquet", tmp_path / "other", spec)
+    assert not (tmp_path / "other").exists()
 
 
 # What is refused

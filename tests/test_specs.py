@@ -74,6 +74,7 @@ EVERY: dict[str, Spec] = {
         importance={"y": 2},
         keep_integers=True,
         unit="person",
+        units_alike=True,
     ),
     "coded": Microaggregation(XY, 3, missing="separate", missing_values=[-9, 99.5]),
     "mic1d": Mic1D(XY, 20),

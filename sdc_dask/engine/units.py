@@ -21,12 +21,12 @@ from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 
-_BITS = 53
+CODE_BITS = 53
 
 
 def unit_codes(column: pd.Series) -> NDArray[np.float64]:
     """Return a number for each cell, equal for equal units."""
-    return (_keys(column)[0] >> np.uint64(64 - _BITS)).astype(np.float64)
+    return (_keys(column)[0] >> np.uint64(64 - CODE_BITS)).astype(np.float64)
 
 
 def unit_keys(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -87,13 +87,34 @@ def fuse_by_units(
     seen = map_reduce(frame[needed], _look, _Merge(k), blocks, unit, k)
     if seen.missing:
         raise missing_units(unit, seen.missing)
+    return fuse_leaves(blocks, coordinates, seen.leaf, seen.code, k)
+
+
+def fuse_leaves(
+    blocks: Blocks,
+    coordinates: Coordinates,
+    leaf: NDArray[np.int64],
+    code: NDArray[np.float64],
+    k: int,
+) -> Blocks:
+    """Fuse blocks further until each has k different units.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    coordinates : Coordinates
+        For the distances between blocks.
+    leaf, code : ndarray
+        Some units of each leaf: k different ones, or all if there are fewer.
+    k : int
+    """
     leaves = blocks.leaves
     held = leaves.count > 0
     points = coordinates.points(leaves.centroid)
     fused = blocks.fused
     while True:
         number = int(fused.max()) + 1
-        different = smallest_codes(fused[seen.leaf], seen.code, k)[0]
+        different = smallest_codes(fused[leaf], code, k)[0]
         small = np.bincount(different, minlength=number) < k
         if not small.any():
             # Records in row order would cut units.

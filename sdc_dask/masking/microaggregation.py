@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from sdc_dask.engine.scan import Scan
 from sdc_dask.engine.sort import Projection, Records, plan_order
 from sdc_dask.engine.strata import Strata
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unit_places import unit_places
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.masking import blockwise
@@ -63,6 +64,7 @@ from sdc_dask.masking.mixed import (
     representatives,
 )
 from sdc_dask.masking.spec import Spec, needed, option
+from sdc_dask.masking.whole_units import Homes, MaskWholeUnits, plan_homes
 
 # Methods by name: whether records are put in order and cut into groups, unlike those that compare
 # records within a block; the option that belongs to it alone; and the default of that.
@@ -168,6 +170,10 @@ class Microaggregation(Spec):
         The person or household that records belong to, of which there may be several: k then
         counts different units. With "mdav" and "vmdav"; blocks are not cut where all their records
         are equal.
+    units_alike : bool, default False
+        With `unit`: whether all records of a unit get the same values, in whatever blocks they
+        would be. Records are moved once more, and counted so once more before. Units must not have
+        records in several strata, nor different missing cells. Not with ``keep_order=False``.
     gain : float, default 0.2
         Of "vmdav": a group takes one more record if that is closer to it than `gain` times its
         distance to the other records. 0 never does.
@@ -222,6 +228,7 @@ class Microaggregation(Spec):
     )
     keep_integers: bool = option(False, "round means of integers, which stay integers")
     unit: Any = option(None, "the column of persons or households, which k counts then")
+    units_alike: bool = option(False, "all records of a unit get the same values")
     gain: float | None = option(None, "of vmdav: how readily a group takes more than k records")
     weights: Sequence[float] | None = option(None, "of weighted_mean: one for each column")
     measure: Measure | tuple[Measure, Measure] | None = option(
@@ -251,6 +258,12 @@ class Microaggregation(Spec):
         )
         kept["refine"] = self._checked_refine()
         kept["borders"] = self._checked_borders()
+        kept["units_alike"] = arguments.flag(self.units_alike, "units_alike")
+        if kept["units_alike"] and self.unit is None:
+            raise SdcValueError(
+                "units_alike=True treats all records of a unit alike: name the column of persons "
+                "or households in unit=, or leave it out."
+            )
         kept |= _own_option(self, kept["columns"])
         for name, value in kept.items():
             object.__setattr__(self, name, value)
@@ -544,11 +557,25 @@ class Microaggregation(Spec):
             by_unit=self.unit is not None,
         )
         numbers = [name for name in columns if coding.kind(name) in (NUMBER, WHOLE)]
+        alike = self.units_alike and len(blocks) > 1
+        if alike:
+            places = unit_places(placement, len(scanned.rows))
+            homes = Homes(placement.blocks, by_centroids, nominal)
+            blocks, arriving = plan_homes(frame, places, blocks, homes, self.k)
+            placement = unit_places(
+                blockwise.place_in_blocks(
+                    frame, self, scanned, blocks, coding=coding, unit=self.unit
+                ),
+                len(scanned.rows),
+            )
         mask = by_centroids
         if self.borders and has_borders(placement):
             others = blockwise.other_blocks(frame, scanned, strata, coordinates, blocks)
             width = len(columns) + (self.unit is not None)
             mask = MaskAcrossBorders(by_centroids, refined, onward(placement, others), width)
+        if alike:
+            homes = replace(homes, blocks=placement.blocks)
+            mask = MaskWholeUnits(mask, homes, arriving, len(columns) + 1)
         return Step(placement, mask, sums=scanned.sums(numbers))
 
     def blocks(self, frame: Frame) -> Blocks:

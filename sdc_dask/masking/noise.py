@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -161,6 +162,13 @@ class AddNoise(Change):
     def columns(self) -> tuple[Hashable, ...]:
         """Columns that noise is added to."""
         return self.spec.columns
+
+    @property
+    def deviations(self) -> dict[Hashable, float]:
+        """The deviation of the noise of each column."""
+        return {
+            column: math.hypot(*row) for column, row in zip(self.columns, self.root, strict=True)
+        }
 
     def arrays(self, part: pd.DataFrame, number: int) -> dict[Hashable, Any]:
         """Return the masked numbers of a partition."""

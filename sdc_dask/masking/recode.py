@@ -38,9 +38,10 @@ class Recode(Spec):
         error.
     labels : list, optional
         Of the ranges: texts or whole numbers. By default they say the edges.
-    mapping : dict, or list of pairs, optional
+    mapping : dict, Series, DataFrame of two columns, or list of pairs, optional
         The coarser value of each value: texts or numbers. A value that it does not have is an
-        error. (In job files, a table has texts for keys; numbers are a list of pairs.)
+        error. Of a hierarchy of several levels, take two columns. (In job files, a table has texts
+        for keys; numbers are a list of pairs.)
     top, bottom : float, optional
         Larger values become `top`, smaller ones `bottom`, in columns of numbers.
 
@@ -322,6 +323,14 @@ def _edge(edge: float) -> str:
 
 
 def _pairs(mapping: Any) -> tuple[tuple[Any, Any], ...]:
+    if isinstance(mapping, pd.DataFrame):
+        if mapping.shape[1] != 2:
+            raise SdcValueError(
+                "mapping as a table has two columns, of values and of coarser ones, received "
+                f"{mapping.shape[1]}: choose two, such as table[['town', 'region']]."
+            )
+        # A table of several levels says the same of a value again where a finer one differs.
+        mapping = list(mapping.drop_duplicates().itertuples(index=False, name=None))
     if isinstance(mapping, pd.Series):
         mapping = mapping.to_dict()
     listed = list(mapping.items()) if isinstance(mapping, Mapping) else mapping
@@ -329,8 +338,8 @@ def _pairs(mapping: Any) -> tuple[tuple[Any, Any], ...]:
         isinstance(each, (list, tuple)) and len(each) == 2 for each in listed
     ):
         raise SdcTypeError(
-            "mapping must be a dict of coarser values, such as {'Bonn': 'west'}, or a list of "
-            f"pairs, received {type(mapping).__name__}."
+            "mapping must be a dict of coarser values, such as {'Bonn': 'west'}, a table of two "
+            f"columns, or a list of pairs, received {type(mapping).__name__}."
         )
     pairs = tuple(
         (arguments.plain_value(fine, "mapping"), arguments.plain_value(coarse, "mapping"))

@@ -201,3 +201,8 @@ def _check_blocks(specs: Sequence[Spec]) -> None:
             "keep_order=False leaves rows at their blocks, and borders=True masks them in several: "
             "use keep_order=True, or leave borders out."
         )
+    if getattr(specs[0], "units_alike", False):
+        raise SdcValueError(
+            "keep_order=False leaves rows at the blocks of their own values, and units_alike=True "
+            "sends units elsewhere: use keep_order=True, or leave units_alike out."
+        )

@@ -79,6 +79,7 @@ class Spec(ABC):
     columns: Any
     by: Any
     unit: Any = None  # the column of persons or households, if k counts these
+    units_alike: bool = False  # whether all records of one are equal then
     missing_values: Any = ()  # a field of those that know missing cells
 
     _kinds: ClassVar[dict[str, type[Spec]]] = {}

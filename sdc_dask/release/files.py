@@ -44,7 +44,8 @@ class Files:
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
-    sizes: list[ClassSizes]  # by set of columns that are counted: records, and then units
+    # By set of columns that are counted: records, then units, and then different records of units.
+    sizes: list[ClassSizes]
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
     matches: list[Matches]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
@@ -79,7 +80,7 @@ def write_files(
         written = call(_nothing_lost, written, sent, found)
     sizes = [
         folder.keys.class_sizes(call, call(_keys, written, number))
-        for number in range(len(layout.counted) + len(layout.by_unit))
+        for number in range(len(layout.counted) + len(layout.by_unit) + len(layout.alike))
     ]
     return call(_together, compared, written, sizes, layout.matched)
 

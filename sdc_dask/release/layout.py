@@ -46,6 +46,8 @@ class Layout:
         Sets of columns, of which the first keeps its values within those of the others.
     by_unit : tuple
         Sets of columns for which k units are promised, and the column of units of each.
+    alike : tuple
+        Those of them in which all records of a unit are equal.
     partition_by : tuple
         Columns by whose values there are directories: these are not in the files.
     allowed : dict
@@ -64,6 +66,7 @@ class Layout:
     summed: tuple[str, ...] = ()
     known: tuple[tuple[str, ...], ...] = ()
     by_unit: tuple[tuple[tuple[str, ...], str], ...] = ()
+    alike: tuple[tuple[tuple[str, ...], str], ...] = ()
     partition_by: tuple[str, ...] = ()
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     matched: tuple[tuple[str, ...], ...] = ()
@@ -95,7 +98,7 @@ class Layout:
         by = tuple(dict.fromkeys(str(name) for spec in specs for name in spec.by))
         left = [name for name in by if name not in drop]
         promised = [
-            ((*map(str, columns), *(name for name in map(str, spec.by) if name in left)), spec.unit)
+            ((*map(str, columns), *(name for name in map(str, spec.by) if name in left)), spec)
             for spec in specs
             if spec.promise is not None
             for columns in spec.column_sets
@@ -125,7 +128,10 @@ class Layout:
                 if spec.moves
                 for name in spec.masked
             ),
-            by_unit=tuple((each, str(unit)) for each, unit in promised if unit is not None),
+            by_unit=tuple(
+                (each, str(spec.unit)) for each, spec in promised if spec.unit is not None
+            ),
+            alike=tuple((each, str(spec.unit)) for each, spec in promised if spec.units_alike),
             partition_by=partition_by,
             matched=tuple(
                 tuple(map(str, columns))

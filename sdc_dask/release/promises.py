@@ -5,16 +5,24 @@ Maskings without a k say what they do promise, and that is looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from scipy.special import gammainc, gammaincc
 
+from sdc_dask.engine.codecs import Categories
 from sdc_dask.engine.combinations import Combinations, merge_combinations
-from sdc_dask.engine.in_place import Allowed, Rows
+from sdc_dask.engine.in_place import Allowed, OneOf, Rows
 from sdc_dask.engine.strata import StrataRule
+from sdc_dask.kernels.exact import ExactSum
 from sdc_dask.kernels.suppression import count_matches
+from sdc_dask.masking.noise import AddNoise
 from sdc_dask.masking.run import Planned
+
+_NEVER = 1e-12  # the chance that a release is refused whose noise is right
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,44 @@ def allowed_values(planned: Iterable[Planned]) -> dict[Hashable, Allowed]:
                 found.pop(column, None)
         for change in each.changes:
             found |= change.allowed
+        for step in each.steps:
+            for column, codec in step.destinations.coding.codecs.items():
+                if isinstance(codec, Categories):
+                    present = np.flatnonzero(codec.counts)
+                    found[column] = OneOf([codec.values[place] for place in present])
     return found
+
+
+def noise_of(planned: Sequence[Planned]) -> dict[Hashable, float]:
+    """Return the deviation of noise in columns that nothing else has masked."""
+    masked = Counter(column for each in planned for column in each.spec.masked)
+    return {
+        column: deviation
+        for each in planned
+        for change in each.changes
+        if isinstance(change, AddNoise)
+        for column, deviation in change.deviations.items()
+        if masked[column] == 1
+    }
+
+
+def is_noise(differences: ExactSum, deviation: float) -> bool:
+    """Whether differences to the source have the squares that normal noise has, as a rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdc_dask.kernels.exact import exact_sum
+    >>> drawn = np.random.default_rng(0).normal(0, 2, 1_000)
+    >>> is_noise(exact_sum(drawn), 2.0), is_noise(exact_sum(drawn), 3.0)
+    (True, False)
+    """
+    if not differences.n:
+        return True
+    size = ExactSum(differences.n, 0, differences.squares).deviation / deviation
+    half = differences.n / 2
+    squares = half * size**2
+    return bool(min(gammainc(half, squares), gammaincc(half, squares)) > _NEVER)
 
 
 def combination_counts(part: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

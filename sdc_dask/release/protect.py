@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
@@ -42,7 +43,7 @@ from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
-from sdc_dask.release.promises import allowed_values
+from sdc_dask.release.promises import allowed_values, is_noise, noise_of
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary, checks_of
@@ -384,6 +385,26 @@ class _Run:
         pieces = list(enumerate(self.source.pieces))
         return frame_of(masked_part, pieces, meta, self.layout, masked, tuple(others))
 
+    def _without_noise(
+        self, spec: Spec, noise: Mapping[Hashable, float], written: Files
+    ) -> tuple[str, ...] | None:
+        """Return the columns of a spec that have other noise; None if none could be looked at."""
+        looked_at = {str(name): noise[name] for name in spec.masked if name in noise}
+        for name in list(looked_at):
+            if pa.types.is_integer(self.layout.schema.field(name).type):
+                # What rounding does to noise is known if that is not as small as a unit.
+                if looked_at[name] < 1:
+                    del looked_at[name]
+                else:
+                    looked_at[name] = math.hypot(looked_at[name], math.sqrt(1 / 12))
+        if not looked_at:
+            return None
+        return tuple(
+            name
+            for name, deviation in looked_at.items()
+            if not is_noise(written.differences[name], deviation)
+        )
+
     def _summary(
         self,
         planned: Sequence[Planned],
@@ -394,24 +415,42 @@ class _Run:
         layout = self.layout
         sizes, matching = iter(written.sizes), iter(written.matches)
         units = iter(written.sizes[len(layout.counted) :])
+        of_one = iter(written.sizes[len(layout.counted) + len(layout.by_unit) :])
+        noise = noise_of(planned)
         sets = []
         for each in planned:
             spec, parts = each.spec, each.by_set
             if spec.promise is None:
                 found = next(matching) if spec.matches is not None else None
                 looked_at = all(str(name) in written.others for name in spec.masked)
+                lacking = self._without_noise(spec, noise, written)
                 sets.append(
-                    MaskedSet.of(spec, spec.masked, parts[0], None, found, looked_at=looked_at)
+                    MaskedSet.of(
+                        spec,
+                        spec.masked,
+                        parts[0],
+                        None,
+                        found,
+                        looked_at=looked_at,
+                        noise=lacking,
+                    )
                 )
                 continue
             # One part for each set of columns, which have a k each.
             for columns, part in zip(spec.column_sets, parts, strict=True):
                 classes = of_sizes(next(sizes), spec.promise)
-                of_each = None
+                of_each = parted = None
                 if spec.unit is not None:
                     of_each = of_units(classes, next(units), spec.promise)
+                if spec.units_alike:
+                    different = next(of_one)
+                    parted = int(different.classes[different.sizes > 1].sum())
                 notes = each.notes
-                sets.append(MaskedSet.of(spec, columns, part, classes, units=of_each, notes=notes))
+                sets.append(
+                    MaskedSet.of(
+                        spec, columns, part, classes, units=of_each, parted=parted, notes=notes
+                    )
+                )
         joint = of_sizes(next(sizes), None) if layout.together else None
         rows = self.source.rows
         loss = of_sums(rows, written.values, written.differences) if layout.numbers else None
@@ -522,7 +561,17 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
                     f"the files have a class of {reached.k_min} {what} in the columns "
                     f"{', '.join(each.columns)}, fewer than k={k}. Nothing is released."
                 )
+        if each.parted:
+            raise SdcRuntimeError(
+                f"the files have {each.parted} units whose records are not equal in the columns "
+                f"{', '.join(each.columns)}, as units_alike=True says. Nothing is released."
+            )
     for each in summary.masked:
+        if each.noise:
+            raise SdcRuntimeError(
+                f"the files have more or less noise than was asked for in columns: "
+                f"{', '.join(each.noise)}. Nothing is released."
+            )
         found, k = each.matches, each.spec.matches
         if found is not None and found.smallest < (k or 0):
             raise SdcRuntimeError(

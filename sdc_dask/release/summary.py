@@ -35,6 +35,8 @@ class MaskedSet:
     looked_at: bool = False  # whether values were compared with those that may be there
     notes: tuple[str, ...] = ()
     units: Anonymity | None = None  # the same by units, if the spec promises k of these
+    parted: int | None = None  # units with records that differ, if the spec promises that none do
+    noise: tuple[str, ...] | None = None  # columns without noise of its size, if it was looked for
 
     @classmethod
     def of(
@@ -47,6 +49,8 @@ class MaskedSet:
         *,
         looked_at: bool = False,
         units: Anonymity | None = None,
+        parted: int | None = None,
+        noise: tuple[str, ...] | None = None,
         notes: tuple[str, ...] = (),
     ) -> MaskedSet:
         """Describe what a step or a change did."""
@@ -61,6 +65,8 @@ class MaskedSet:
             looked_at,
             (*notes, *(part.notes if isinstance(part, Change) else ())),
             units,
+            parted,
+            noise,
         )
 
     @property
@@ -70,6 +76,8 @@ class MaskedSet:
             return "k"
         if self.matches is not None:
             return "matches"
+        if self.noise is not None:
+            return "noise"
         return "values" if self.spec.moves or self.looked_at else "rows"
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +94,7 @@ class MaskedSet:
             "matches": self.matches and asdict(self.matches),
             "anonymity": self.anonymity and self.anonymity.to_dict(),
             "units": self.units and self.units.to_dict(),
+            "parted": self.parted,
         }
 
     def lines(self) -> list[str]:
@@ -116,6 +125,10 @@ class MaskedSet:
                     f"    k        {self.units.k_min:,} different {self.spec.unit} reached, "
                     f"{self.spec.promise:,} asked for; counted on the files"
                 )
+            if self.parted is not None:
+                lines.append(
+                    f"    alike    all records of each {self.spec.unit}; counted on the files"
+                )
         elif self.matches is not None:
             lines.append(
                 f"    k        {self.matches.smallest:,} records match each, "
@@ -127,6 +140,10 @@ class MaskedSet:
             lines.append(
                 "    values   those of the source, at other records; compared on the files. No k "
                 "is promised"
+            )
+        elif self.noise is not None:
+            lines.append(
+                "    noise    as much as was asked for; compared on the files. No k is promised"
             )
         elif self.looked_at:
             lines.append(
@@ -263,8 +280,30 @@ def checks_of(summary: Summary) -> list[str]:
                 f"{named}: classes were counted on the files; the smallest has "
                 f"{each.anonymity.k_min:,} records, {each.spec.promise:,} were asked for."
             )
-        elif each.checked == "values":
+        elif each.matches is not None:
+            checks.append(
+                f"{named}: records that match were counted on the files; each is matched by "
+                f"{each.matches.smallest:,} or more, {each.spec.matches:,} were asked for."
+            )
+        elif each.spec.moves:
             checks.append(f"{named}: the files have the values of the source, at other records.")
+        elif each.checked == "values":
+            checks.append(
+                f"{named}: the files have values that the masking makes, and no others. No k is "
+                "promised."
+            )
+        elif each.checked == "noise":
+            checks.append(
+                f"{named}: the files differ from the source by as much noise as was asked for. No "
+                "k is promised."
+            )
+        if each.units is not None:
+            checks.append(
+                f"{named}: different {each.spec.unit} were counted on the files; the smallest "
+                f"class has {each.units.k_min:,}, {each.spec.promise:,} were asked for."
+            )
+        if each.parted is not None:
+            checks.append(f"{named}: all records of each {each.spec.unit} are equal in the files.")
     if summary.order == "random":
         checks.append("Rows are in random order, which was drawn afresh.")
     else:

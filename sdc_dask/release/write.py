@@ -85,7 +85,7 @@ class Written:
     """What a file holds, as it was read again."""
 
     file: ReleasedFile
-    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted, and then units
+    keys: tuple[KeyFile, ...]  # by set of columns in which classes are counted, and units, twice
     combinations: tuple[pd.DataFrame, ...]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
 
@@ -277,6 +277,13 @@ def _write(
                 _pairs(after, columns, units, layout.unit_words(unit)), f"{own}-unit-{count}"
             )
             for count, (columns, unit) in enumerate(layout.by_unit)
+        )
+        + tuple(
+            folder.keys.write_pairs(
+                _pairs(after, columns, units, layout.unit_words(unit), swapped=True),
+                f"{own}-alike-{count}",
+            )
+            for count, (columns, unit) in enumerate(layout.alike)
         ),
         tuple(combination_counts(after, columns) for columns in layout.matched),
         {name: rule.count_others(after[name]) for name, rule in layout.allowed.items()},
@@ -290,11 +297,21 @@ def _write(
 
 
 def _pairs(
-    after: pd.DataFrame, columns: Sequence[str], units: pa.Table, words: Sequence[str]
+    after: pd.DataFrame,
+    columns: Sequence[str],
+    units: pa.Table,
+    words: Sequence[str],
+    *,
+    swapped: bool = False,
 ) -> NDArray[np.uint64]:
-    """Return the keys of what was read again beside those of the units of its rows."""
+    """Return the keys of what was read again beside those of the units of its rows.
+
+    If they are swapped, what is counted by them are the different records of each unit.
+    """
     of_units = [units.column(word).to_numpy() for word in words]
-    return distinct_pairs(np.column_stack([*class_keys(after, columns), *of_units]))
+    of_records = class_keys(after, columns)
+    both = [*of_units, *of_records] if swapped else [*of_records, *of_units]
+    return distinct_pairs(np.column_stack(both))
 
 
 def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Table:
