@@ -223,6 +223,16 @@ def test_correlated_noise_has_the_correlations_of_the_columns() -> None:
     assert abs((apart - frame).corr().loc["a", "b"]) < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:kept columns are unique")
+def test_rounding_that_hides_noise_is_no_reason_to_refuse_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    far = (1e6 + rng.normal(size=20_000)).astype("float32")  # one of 16 values, mostly
+    pd.DataFrame({"far": far}).to_parquet(tmp_path / "source.parquet", index=False)
+    spec = Noise(["far"], sd=0.05)
+    summary = sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "release", spec)
+    assert "as much noise" not in repr(summary)
+
+
 def test_errors_of_noise() -> None:
     frame = people()
     with pytest.raises(SdcError, match="above 0"):

@@ -5,12 +5,14 @@ Maskings without a k say what they do promise, and that is looked at.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from scipy.special import gammainc, gammaincc
 
 from sdc_dask.engine.codecs import Categories
@@ -23,6 +25,7 @@ from sdc_dask.masking.noise import AddNoise
 from sdc_dask.masking.run import Planned
 
 _NEVER = 1e-12  # the chance that a release is refused whose noise is right
+_CLEARLY = 1e4  # times the precision of values: rounding adds nothing to squares that counts
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,25 @@ def noise_of(planned: Sequence[Planned]) -> dict[Hashable, float]:
         for column, deviation in change.deviations.items()
         if masked[column] == 1
     }
+
+
+def rounded_noise(deviation: float, kind: pa.DataType, values: ExactSum) -> float | None:
+    """Return the deviation that noise has in a column of a type; None if rounding may hide it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdc_dask.kernels.exact import exact_sum
+    >>> far = exact_sum(1e9 + np.arange(3.0))
+    >>> rounded_noise(0.5, pa.float64(), far), rounded_noise(0.5, pa.float32(), far)
+    (0.5, None)
+    """
+    if pa.types.is_integer(kind):
+        return None if deviation < 1 else math.hypot(deviation, math.sqrt(1 / 12))
+    # No value is rounded by more than its share of this, nor all of them by more on average.
+    size = ExactSum(values.n, 0, values.squares).deviation
+    precision = float(np.finfo(kind.to_pandas_dtype()).eps) * size
+    return deviation if deviation > _CLEARLY * precision else None
 
 
 def is_noise(differences: ExactSum, deviation: float) -> bool:

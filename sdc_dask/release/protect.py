@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
 import shutil
 import time
@@ -43,7 +42,7 @@ from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
-from sdc_dask.release.promises import allowed_values, is_noise, noise_of
+from sdc_dask.release.promises import allowed_values, is_noise, noise_of, rounded_noise
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary, checks_of
@@ -389,14 +388,12 @@ class _Run:
         self, spec: Spec, noise: Mapping[Hashable, float], written: Files
     ) -> tuple[str, ...] | None:
         """Return the columns of a spec that have other noise; None if none could be looked at."""
-        looked_at = {str(name): noise[name] for name in spec.masked if name in noise}
-        for name in list(looked_at):
-            if pa.types.is_integer(self.layout.schema.field(name).type):
-                # What rounding does to noise is known if that is not as small as a unit.
-                if looked_at[name] < 1:
-                    del looked_at[name]
-                else:
-                    looked_at[name] = math.hypot(looked_at[name], math.sqrt(1 / 12))
+        looked_at = {}
+        for name in (str(each) for each in spec.masked if each in noise):
+            kind = self.layout.schema.field(name).type
+            found = rounded_noise(noise[name], kind, written.values[name])
+            if found is not None:
+                looked_at[name] = found
         if not looked_at:
             return None
         return tuple(
