@@ -5,6 +5,7 @@ are repeated and the best time counts. Parts:
 
 ratio      both kernels on 100,000 records, and whether they form the same groups
 growth     time by the number of records and of columns
+million    how the time of the index grows from 100,000 to a million records
 crossover  which kernel is faster on small data, beside the choice of `mdav`
 peers      `mdav` against the MDAV of other packages from PyPI: time, SSE, groups
 """
@@ -73,6 +74,18 @@ def growth(quick: bool) -> dict[str, Any]:
     by_dimension = [both(n, d) for d in (1, 2, 3, 4, 5, 6, 8, 10)]
     show(f"By columns, n = {n:,}", by_dimension)
     return {"by records": by_number, "by columns": by_dimension}
+
+
+def million(quick: bool) -> dict[str, Any]:
+    """Measure how the time of the index grows to a million records."""
+    numbers = [3_000, 30_000] if quick else [100_000, 1_000_000]
+    table: Rows = []
+    for d in (2, 3, 5):
+        rows = [index_only(n, d) for n in numbers]
+        add_exponents(rows, "index")
+        table += rows
+    show("By records; time grows with n to the power of the exponent", table)
+    return {"to a million": table}
 
 
 def crossover(quick: bool) -> dict[str, Any]:
@@ -217,6 +230,7 @@ PEERS: dict[str, tuple[str, Peer]] = {
 PARTS: dict[str, Part] = {
     "ratio": ratio,
     "growth": growth,
+    "million": million,
     "crossover": crossover,
     "peers": peers,
 }
