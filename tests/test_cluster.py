@@ -17,6 +17,7 @@ import psutil
 import pytest
 from distributed import Client
 
+import sdc_dask
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.release import cluster
 from sdc_dask.release.cluster import (
@@ -25,6 +26,7 @@ from sdc_dask.release.cluster import (
     local_cluster,
     needed_memory,
 )
+from sdc_dask.release.source import open_source
 
 pytestmark = pytest.mark.together
 
@@ -173,6 +175,17 @@ def test_a_memory_limit_that_cannot_do_is_refused(
     monkeypatch.setattr(cluster, "_PROCESS", too_much)
     with pytest.raises(SdcValueError, match="write the source with smaller row groups"):
         check_memory(1)
+
+
+@pytest.mark.soak
+def test_the_least_memory_that_is_not_refused_is_enough(tmp_path: Path) -> None:
+    frame = sdc_dask.datasets.uniform(400_000, 5, seed=1, npartitions=60)
+    frame.to_parquet(tmp_path / "source", write_index=False)
+    limit = needed_memory(open_source(tmp_path / "source").largest)
+    spec = sdc_dask.Microaggregation(list(frame.columns), k=5)
+    with local_cluster(2, str(limit)):
+        summary = sdc_dask.protect(tmp_path / "source", tmp_path / "release", spec)
+    assert summary.rows == 400_000
 
 
 def test_needed_memory_grows_with_pieces_and_threads() -> None:

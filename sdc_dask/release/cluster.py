@@ -50,8 +50,8 @@ _MEMORY_GOES_BACK = {
 }
 # Memory of a worker as it was measured: the process with all that it imports and compiles; for
 # each thread what is routed to it, which is bounded, and copies of a piece.
-_PROCESS = 310 * 2**20
-_ROUTED, _ROUTED_TIMES = 160 * 2**20, 20
+_PROCESS = 375 * 2**20
+_ROUTED, _ROUTED_TIMES = 110 * 2**20, 20
 _PIECE_TIMES = 4
 _told_open: WeakSet[Client] = WeakSet()
 
@@ -141,7 +141,7 @@ def needed_memory(largest_piece: int, threads: int = 1) -> int:
     Examples
     --------
     >>> needed_memory(250_000) // 2**20, needed_memory(32_000_000) // 2**20
-    (400, 752)
+    (480, 768)
     """
     each = min(_ROUTED, _ROUTED_TIMES * largest_piece) + _PIECE_TIMES * largest_piece
     paused = dask.config.get("distributed.worker.memory.pause") or 1.0
