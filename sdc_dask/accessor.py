@@ -1226,6 +1226,7 @@ class SdcAccessor:
             the score by that attack, risk and loss as :meth:`suggest` weighs them, and a note of
             what limits the figures. :func:`sdc_dask.plots.risk_utility` draws a map of it. The
             ``attrs`` have ``known``, what the intruder knew, and ``agreement``, when values agreed.
+            The frame is printed with a column for each masking.
 
             For columns of every kind: the smallest class and k', the ``loss`` and the percentage
             of ``unchanged`` cells of :meth:`mixed_loss`, what has ``moved`` in tables of single

@@ -118,9 +118,8 @@ class Comparison(pd.DataFrame):
 
     def __repr__(self) -> str:
         figures = pd.DataFrame(self).drop(columns=["strongest", "note"], errors="ignore")
-        text = figures.astype(object).T.to_string(
-            float_format="{:.2f}".format, na_rep="-", line_width=_WIDTH
-        )
+        figures = figures.astype(object).where(figures.notna(), "-")
+        text = figures.T.to_string(float_format="{:.2f}".format, line_width=_WIDTH)
         lines = [line.removesuffix("\\").rstrip() for line in text.splitlines()]
         for column, what in (("strongest", "strongest attack"), ("note", "note")):
             said = self[column] if column in self else pd.Series(dtype=object)

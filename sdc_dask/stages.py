@@ -2,7 +2,8 @@
 
 It is shown on a terminal and in a notebook, on standard error, and nowhere else. Dask's
 configuration decides otherwise: ``dask.config.set({"sdc-dask.progress": False})`` is quiet, True
-shows it anywhere.
+shows it anywhere. While kernels are compiled, which takes seconds at the first call of an
+environment, it says that; workers compile in processes of their own, of which nothing is seen here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import dask
 from dask.callbacks import Callback
 
 from sdc_dask.engine.frames import Task, computing, on_cluster
+from sdc_dask.kernels._jit import compiling
 
 _FIRST = 0.5  # seconds before the line is shown: short calls say nothing
 _NEXT = 0.25  # seconds between looks
@@ -129,7 +131,8 @@ class _Line:
 
     def _shown(self) -> str:
         parts = []
-        if self.passes:
+        compiled = compiling()
+        if self.passes and not compiled:
             state = self._tasks
             done = len(state.get("finished", ()))
             left = sum(len(state.get(name, ())) for name in ("ready", "waiting", "running"))
@@ -137,7 +140,7 @@ class _Line:
             parts.append(f"pass {self.passes} over the data{share}")
         parts.append(f"{time.monotonic() - self._began:.0f} s")
         rest = f": {', '.join(parts)}"
-        return self.text[: _WIDTH - len(rest)] + rest
+        return (compiled or self.text)[: _WIDTH - len(rest)] + rest
 
     def _write(self, text: str) -> None:
         # Standard error may be closed, and the work must go on.

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import dask
 import dask.dataframe as dd
+import numba
 import pandas as pd
 import pytest
+from numba.core import event
 
 import sdc_dask
 from sdc_dask import stages
@@ -49,6 +51,29 @@ def test_a_line_is_shown_and_taken_away(screen: Screen) -> None:
     assert "Counting rows: pass 1 over the data" in text and "%" in text
     assert "Something within" not in text
     assert text.endswith("\r") and not text.rsplit("\r", 2)[1].strip()
+
+
+def test_what_is_compiled_is_told(screen: Screen) -> None:
+    @numba.njit
+    def first(x: float) -> float:
+        return x + 1
+
+    with stages.stage("Adding"):
+        assert first(1.0) == 2
+        compiled = screen.getvalue()
+        time.sleep(0.1)
+    assert "\rCompiling kernels: 0 s" in compiled and "once" not in compiled
+    assert "\rAdding: " in screen.getvalue()[len(compiled) :]
+    # What is kept on disk is compiled no more.
+    kernel = {"dispatcher": SimpleNamespace(stats=SimpleNamespace(cache_path="somewhere"))}
+    with stages.stage("Adding"), event.trigger_event("numba:compile", data=kernel):
+        time.sleep(0.1)
+    assert "\rCompiling kernels, once for this environment: 0 s" in screen.getvalue()
+    already = len(screen.getvalue())
+    with stages.stage("Adding"):
+        assert first(1.0) == 2
+        time.sleep(0.1)
+    assert "Compiling" not in screen.getvalue()[already:]
 
 
 def test_calls_of_the_accessor_say_what_they_do(

@@ -1,14 +1,16 @@
-"""The one place that says how kernels are compiled."""
+"""The one place that says how kernels are compiled, and whether they are being compiled."""
 
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 from sdc_dask.errors import warn
 
@@ -40,6 +42,36 @@ def is_compiled(kernel: Any) -> bool:
     return directory is not None and any(
         Path(directory).glob(f"*.{kernel.py_func.__qualname__}-*.nbi")
     )
+
+
+class _Compilation(event.Listener):
+    """Follows what numba compiles in this process; what it finds on disk is not compiled."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.kept = False  # whether what is compiled is kept on disk
+        self._lock = threading.Lock()  # threads run kernels side by side
+
+    def on_start(self, event: Any) -> None:
+        with self._lock:
+            if self.running == 0:  # what comes within is part of it
+                self.kept = event.data["dispatcher"].stats.cache_path is not None
+            self.running += 1
+
+    def on_end(self, _event: Any) -> None:
+        with self._lock:
+            self.running -= 1
+
+
+_compilation = _Compilation()
+event.register("numba:compile", _compilation)
+
+
+def compiling() -> str | None:
+    """Say that kernels are being compiled in this process, if they are."""
+    if not _compilation.running:
+        return None
+    return f"Compiling kernels{', once for this environment' if _compilation.kept else ''}"
 
 
 @cache
