@@ -19,6 +19,7 @@ from sdc_dask.kernels.kd_tree import build_kd_tree
 from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.nearest import nearest_slots, nearest_squares
 from sdc_dask.kernels.refine import quick, refine, strength, thorough
+from sdc_dask.masking.centroids import Refined, Vmdav
 from sdc_dask.risk.attacks.reach import reaches_of
 
 Array = NDArray[np.float64]
@@ -187,6 +188,20 @@ def test_borders_within_blocks_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert cut < 1.02 * whole
     small = frame.sdc.sse(frame.sdc.microaggregate(["a", "b"], max_block=100, **options)).sse
     assert small > 1.03 * whole
+
+
+def test_groups_of_vmdav_that_its_last_records_made_large_are_cut() -> None:
+    large = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        points = np.ascontiguousarray(rng.normal(size=(29, 2)))
+        grouping = Vmdav(4, 1.1)
+        before = grouping(points, points)
+        large += np.bincount(before).max() > 7
+        after = Refined(grouping, 4, 3)(points, points)
+        sizes = np.bincount(after)
+        assert sizes.min() >= 4 and sizes.max() <= 7
+    assert large > 0
 
 
 def test_missing_cells_are_apart() -> None:

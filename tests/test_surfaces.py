@@ -136,6 +136,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "importance": {"importance": {"x": 2}},
             "keep_integers": True,
             "unit": "g",
+            "units_alike": {"unit": "g", "units_alike": True},
             "gain": {"method": "vmdav", "gain": 0.7},
             "weights": {"method": "weighted_mean", "weights": [0.25, 0.75]},
             "measure": {"method": "owa", "measure": power(3)},

@@ -77,6 +77,14 @@ def test_records_alone_would_not_do() -> None:
     assert fewest_units(frame, masked, ["age", "cost"]) < 4
 
 
+def test_records_of_nobody_are_not_counted() -> None:
+    frame = visits()
+    frame.loc[:2, "person"] = None
+    for each in (frame, dd.from_pandas(frame, npartitions=2)):
+        with pytest.raises(ValueError, match="unit='person' has 3 missing cells: whose record"):
+            each.sdc.anonymity(["age"], 4, unit="person")
+
+
 @pytest.mark.parametrize("order", ["random", "source"])
 def test_units_are_counted_on_the_files(tmp_path: Path, order: str) -> None:
     frame = visits()

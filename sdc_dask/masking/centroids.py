@@ -81,7 +81,7 @@ class Refined:
     Attributes
     ----------
     grouping : Grouping
-        Groups of k to 2k - 1 to begin with.
+        Groups to begin with. Those of 2k or more, as V-MDAV may form, are cut.
     k : int
     strength : True, int or "thorough"
         How long groups are refined.
@@ -102,7 +102,7 @@ class Refined:
     ) -> NDArray[np.int64]:
         """Return the group of every record."""
         spread = self.nominal.spread(values, points)
-        labels = self._begin(values, points, spread)
+        labels = _cut_large(self._begin(values, points, spread), spread, self.k)
         return refine(spread, labels, self.k, self._cycles(len(points)))
 
     def again(
@@ -138,6 +138,20 @@ class Refined:
             labels[rows] = some + groups
             groups += int(some.max()) + 1
         return labels
+
+
+def _cut_large(labels: NDArray[np.int64], points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Cut groups of 2k records or more by MDAV, which loses less, so that all have k to 2k - 1."""
+    size = np.bincount(labels)
+    if size.max() < 2 * k:
+        return labels
+    labels, groups = labels.copy(), len(size)
+    for label in np.flatnonzero(size >= 2 * k):
+        members = np.flatnonzero(labels == label)
+        parts = mdav(np.ascontiguousarray(points[members]), k)
+        labels[members] = np.where(parts == 0, label, groups + parts - 1)
+        groups += int(parts.max())
+    return labels
 
 
 @dataclass(frozen=True)
