@@ -297,22 +297,29 @@ def _nearest_bound(dims, tree, node, query):
 
 
 @jit
-def _farthest_bound(dims, tree, node, query, query_square):
+def _farthest_bound(dims, tree, node, query, query_square, pull):
     """Upper bound of the squared distance from `query` to live records of a node.
 
-    The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
-    through the radius is computed otherwise, so that it carries a slack, relative and absolute.
+    The far corner of the box is safe from rounding as in :func:`_nearest_bound`. The other bound
+    knows that norms have a limit, too: for records x of the node, whose squared norms are S at
+    most, and any pull m > 0, |x - q|^2 = |q|^2 + |x|^2 - 2 q.x is at most |q|^2 + (1 + m) S plus
+    the largest -m |x|^2 - 2 q.x in the box, which is found in each dimension by itself. It is
+    computed otherwise than a distance, so that it carries a slack, relative and absolute: no term
+    is larger than the squared norms, since coordinates of a box are those of records.
     """
     corner = 0.0
     lean = 0.0
+    reach = 1.0 / pull
     for j in range(width(dims, query)):
+        q = query[j]
         low = tree.box[node, 0, j]
         high = tree.box[node, 1, j]
-        gap = max(query[j] - low, high - query[j])
+        gap = max(q - low, high - q)
         corner += gap * gap
-        lean += max(-query[j] * low, -query[j] * high)
-    squares = tree.square[node] + query_square
-    ball = squares + 2.0 * lean + (1e-10 * (squares + abs(lean)) + TINY)
+        x = min(max(-q * reach, low), high)
+        lean += x * (pull * x + (q + q))
+    squares = (1.0 + pull) * tree.square[node] + query_square
+    ball = squares * (1.0 + 1e-10) - lean + TINY
     return min(corner, ball)
 
 
@@ -322,6 +329,10 @@ def farthest_in_tree(dims, tree, query):
     query_square = 0.0
     for j in range(width(dims, query)):
         query_square += query[j] * query[j]
+    # Where the bound of a ball around the origin, without a box, is exact. Any other pull is valid.
+    pull = 1.0
+    if query_square > 0.0 and tree.square[0] > 0.0:
+        pull = min(max(np.sqrt(query_square / tree.square[0]), 0.1), 10.0)
     best = -1.0
     best_row = NO_ROW
     tree.stack[0] = 0
@@ -347,9 +358,11 @@ def farthest_in_tree(dims, tree, query):
             bound = -1.0
             other = -1.0
             if tree.square[node] >= 0.0:
-                bound = _farthest_bound(dims, tree, node, query, query_square)
+                bound = _farthest_bound(dims, tree, node, query, query_square, pull)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(dims, tree, other_node, query, query_square)
+                other = _farthest_bound(
+                    dims, tree, other_node, query, query_square, pull
+                )
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
