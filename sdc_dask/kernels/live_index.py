@@ -360,9 +360,7 @@ def farthest_in_tree(dims, tree, query):
             if tree.square[node] >= 0.0:
                 bound = _farthest_bound(dims, tree, node, query, query_square, pull)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(
-                    dims, tree, other_node, query, query_square, pull
-                )
+                other = _farthest_bound(dims, tree, other_node, query, query_square, pull)
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
