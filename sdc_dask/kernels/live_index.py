@@ -26,18 +26,28 @@ NO_ROW = np.iinfo(np.int64).max
 
 @jit
 def distances_to(live, left, query, out):
-    """Write the squared distances from `query` to the records that are left."""
-    first = live[0]
-    q = query[0]
-    for i in range(left):
-        gap = first[i] - q
-        out[i] = gap * gap
-    for j in range(1, live.shape[0]):
-        column = live[j]
-        q = query[j]
+    """Write the squared distances from `query` to the records that are left.
+
+    Two dimensions are added at a time: reading and writing `out` takes as long as computing.
+    """
+    d = live.shape[0]
+    if d % 2 == 1:
+        column = live[0]
+        q = query[0]
         for i in range(left):
             gap = column[i] - q
-            out[i] += gap * gap
+            out[i] = gap * gap
+    else:
+        out[:left] = 0.0
+    for j in range(d % 2, d, 2):
+        column = live[j]
+        q = query[j]
+        next_column = live[j + 1]
+        next_q = query[j + 1]
+        for i in range(left):
+            gap = column[i] - q
+            next_gap = next_column[i] - next_q
+            out[i] = (out[i] + gap * gap) + next_gap * next_gap
 
 
 @jit
