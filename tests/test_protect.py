@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -310,6 +311,22 @@ def test_the_hidden_directory_is_closed_to_others(
     monkeypatch.setattr(target_module, "_complete", look)
     sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), keep="*")
     assert modes == [0o700, 0o700]
+
+
+def test_directories_of_others_in_scratch_stay(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    of_others = ["sdc-dask-results", f"sdc-dask-{'0' * 31}", f"sdc-dask-{'0' * 32}-copy"]
+    dead = f"sdc-dask-{'0' * 32}"
+    for name in (*of_others, dead):
+        (scratch / name).mkdir()
+        (scratch / name / "figures.csv").write_text("mine")
+        os.utime(scratch / name, (0, 0))
+    sdc_dask.datasets.uniform(100, 1).to_parquet(tmp_path / "in")
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "in", tmp_path / "out", spec, scratch=scratch)
+    assert sorted(each.name for each in scratch.iterdir()) == sorted(of_others)
+    assert all((scratch / name / "figures.csv").exists() for name in of_others)
 
 
 def test_a_local_cluster_listens_on_loopback_only_and_leaves_no_files() -> None:

@@ -24,10 +24,9 @@ from sdc_dask import messages
 from sdc_dask.engine.frames import on_cluster
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release import signals
-from sdc_dask.release.leftovers import locked_directory, remove_dead
+from sdc_dask.release.leftovers import run_directory
 from sdc_dask.release.watch import waited
 
-_SCRATCH = "sdc-dask-"
 _SETTINGS = {
     # What workers do not manage must be small: a shuffle waits rather than buffers.
     "distributed.p2p.comm.buffer": "64 MiB",
@@ -72,11 +71,9 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     distributed.Client
     """
     environment = dask.config.get("distributed.nanny.pre-spawn-environ", {})
-    temporary = Path(tempfile.gettempdir())
-    remove_dead(temporary, _SCRATCH + "[0-9a-f]" * 32)
     with (
         # Shuffles and spilling write original values: into a directory of this run's own.
-        locked_directory(temporary / f"{_SCRATCH}{uuid.uuid4().hex}") as scratch,
+        run_directory(Path(tempfile.gettempdir())) as scratch,
         dask.config.set(
             {
                 **_SETTINGS,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from sdc_dask.release.directory import (
     hidden,
     written_beside,
 )
-from sdc_dask.release.leftovers import locked_directory, remove, remove_dead
+from sdc_dask.release.leftovers import remove, run_directory
 from sdc_dask.release.manifest import Manifest
 from sdc_dask.release.object_store import (
     Staging,
@@ -88,9 +87,7 @@ def working_directory(target: Place, scratch: str | os.PathLike[str] | None) -> 
             stack.callback(remove, directory)
             directory.mkdir(mode=0o700)
         else:
-            remove_dead(parent, "sdc-dask-*")
-            name = f"sdc-dask-{uuid.uuid4().hex}"
-            directory = stack.enter_context(locked_directory(parent / name))
+            directory = stack.enter_context(run_directory(parent))
         yield directory
 
 
