@@ -15,7 +15,8 @@ from s3_server import Store
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, cli
-from sdc_dask.release import cluster
+from sdc_dask.release import cluster, object_store
+from sdc_dask.release.places import Place
 
 pytest_plugins = ["s3_server"]
 
@@ -95,6 +96,62 @@ def test_what_fails_leaves_nothing_in_a_store(
         )
     assert s3.contents() == {}
     assert list(tmp_path.iterdir()) == []
+
+
+class Killed(BaseException):
+    """Ends a run that has no chance to clean up."""
+
+
+@pytest.mark.parametrize("of_this_machine", [True, False], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("replaces", [False, True], ids=["new", "replaces"])
+@pytest.mark.parametrize("moment", ["_copy", "_put_manifest", "_clear"])
+def test_a_run_that_was_killed_in_the_commit_blocks_no_other(
+    survey: Path,
+    memory: Store,
+    moment: str,
+    replaces: bool,
+    of_this_machine: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = f"{memory.url}/release"
+
+    def protect(replace: bool) -> None:
+        with dask.config.set(scheduler="sync"):
+            sdc_dask.protect(survey, url, SPECS[1], keep="*", drop="person", replace=replace)
+
+    if replaces:
+        protect(False)
+    copy = object_store._copy
+
+    def killed(*_args: object) -> None:
+        raise Killed
+
+    def copied(*args: Place) -> None:
+        copy(*args)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store.Publication, "clear", lambda self: None)
+        if moment == "_copy":
+            patch.setattr(object_store, "_copy", copied)
+        elif moment == "_put_manifest":
+            patch.setattr(object_store.Publication, "_put_manifest", killed)
+        else:
+            patch.setattr(object_store.Publication, "clear", killed)
+        with pytest.raises(Killed):
+            protect(replaces)
+    (left,) = object_store.leftovers(memory.place("release"))
+    if not of_this_machine:
+        started = left.staging.place / object_store.STARTED
+        values = json.loads(started.fs.cat_file(started.path))
+        values["process"]["boot"] = "another"
+        started.fs.pipe_file(started.path, json.dumps(values).encode())
+    warned = contextlib.nullcontext() if of_this_machine else pytest.warns(match="or was killed")
+    with warned:
+        protect(replaces or moment == "_clear")
+    assert sdc_dask.verify(url).ok
+    staged = [name for name in memory.contents() if ".partial/" in name]
+    assert bool(staged) != of_this_machine
 
 
 def test_the_command_with_a_store(

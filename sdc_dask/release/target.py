@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
+from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release.directory import (
     check_directory,
     claimed,
@@ -26,8 +26,8 @@ from sdc_dask.release.manifest import Manifest
 from sdc_dask.release.object_store import (
     Staging,
     check_store_target,
+    leftovers,
     published,
-    stale_stagings,
 )
 from sdc_dask.release.places import Place
 
@@ -73,15 +73,15 @@ def working_directory(target: Place, scratch: str | os.PathLike[str] | None) -> 
     """Keep other runs from a target, and give a directory in which values wait.
 
     What runs that died have left of either is removed. In a store, nobody knows whether a run of
-    another machine is dead: what is older than a week is.
+    another machine is dead: what is older than a week is, and of what is younger there is a
+    warning.
     """
     parent = working_parent(target, scratch)
     with contextlib.ExitStack() as stack:
         if target.is_local:
             stack.enter_context(claimed(Path(target.path)))
         else:
-            for left in stale_stagings(target):
-                left.remove()
+            _clean_up(target)
         if target.is_local and scratch is None:
             directory = hidden(Path(target.path), "work")
             stack.callback(remove, directory)
@@ -89,6 +89,15 @@ def working_directory(target: Place, scratch: str | os.PathLike[str] | None) -> 
         else:
             directory = stack.enter_context(run_directory(parent))
         yield directory
+
+
+def _clean_up(target: Place) -> None:
+    """Remove what runs that died have left in a store, and name what others write there."""
+    for each in leftovers(target):
+        if each.is_dead:
+            each.remove()
+        else:
+            warn(f"{each.described}. Of runs to one target, the first that releases wins.")
 
 
 @dataclass(frozen=True)
