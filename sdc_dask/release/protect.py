@@ -98,8 +98,9 @@ def protect(
     source : path, URL, or list of them
         Parquet files, directories of them, or patterns such as ``"data/2024-*.parquet"``. What
         fsspec knows is a URL, such as ``s3://``, ``gs://``, ``abfs://`` or ``memory://``.
-        Directories that are named like ``region=north`` give a column. Files may differ in the
-        order of columns, in the width of numbers, and in columns that some have not: they are
+        Directories that are named like ``region=north`` give a column. Files beside them that are
+        not parquet are an error, unless their names start with ``_`` or ``.``. Files may differ in
+        the order of columns, in the width of numbers, and in columns that some have not: they are
         read as one then, and a warning says how.
     target : path or URL
         The directory, or prefix of a store, to make. In a store, where nothing can be renamed, a
