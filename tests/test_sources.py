@@ -290,7 +290,7 @@ def test_no_file_is_passed_over_without_a_word(store: Store, folder: Path) -> No
         (f"{store.url}/data/**", fs),
     ):
         text = refusal(ValueError, source, **options)
-        assert "has 4 files that are not parquet" in text, source
+        assert "has 4 files not named *.parquet or *.parq" in text, source
         assert "(.csv: 1, .parquet-2: 1, .parquet.gz: 1, no ending: 1)" in text
         assert "by a pattern such as 'data/**/*.parquet'" in text
     assert open_source(f"{folder}/**/*.parquet").rows == 24

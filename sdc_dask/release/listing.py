@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
 from sdc_dask.release.places import Place
+from sdc_dask.results import several
 
 _WILD = frozenset("*?[")
 
@@ -259,10 +260,10 @@ def _refuse_others(names: Sequence[str], place: Place) -> None:
         return
     listed = ", ".join(f"{ending}: {count:,}" for ending, count in sorted(endings.items())[:5])
     raise SdcValueError(
-        f"source {place.url!r} has {endings.total():,} files that are not parquet ({listed}"
-        f"{', ...' if len(endings) > 5 else ''}), and their records would be missing: convert or "
-        "unpack them if they are data, or else remove them, or name the parquet files alone, by a "
-        "list or by a pattern such as 'data/**/*.parquet'."
+        f"source {place.url!r} has {several(endings.total(), 'file')} not named *.parquet or "
+        f"*.parq ({listed}{', ...' if len(endings) > 5 else ''}), and their records would be "
+        "missing: convert or unpack them if they are data, or else remove them, or name the "
+        "parquet files alone, by a list or by a pattern such as 'data/**/*.parquet'."
     )
 
 
