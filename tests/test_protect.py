@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -490,10 +491,15 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
             pa.field("list", pa.list_(pa.field("item", pa.int64(), metadata=secret))),
             pa.field("pair", pa.list_(pa.field("item", pa.int64(), metadata=secret), 2)),
             pa.field("map", pa.map_(pa.string(), pa.field("value", pa.int64(), metadata=secret))),
+            pa.field("large", pa.large_list(pa.field("item", inner, metadata=secret))),
+            pa.field("view", pa.list_view(pa.field("item", pa.int64(), metadata=secret))),
+            pa.field("wide", pa.large_list_view(pa.field("item", inner, metadata=secret))),
         ],
         metadata=secret,
     )
-    columns = [np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, *[[[1, 2]] * 9] * 2, [{"k": 1}] * 9]
+    lists, deep = [[1, 2]] * 9, [[{"a": 1}, {"a": 2}]] * 9
+    columns = [np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, lists, lists, [{"k": 1}] * 9]
+    columns += [deep, lists, deep]
     table = pa.table(columns, schema=schema)
     pq.write_table(table, tmp_path / "in.parquet")
     assert b"canary" in footer(tmp_path / "in.parquet")
@@ -506,6 +512,48 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
     assert found["nested"].to_pylist() == [{"a": 1}] * 9
     assert found["pair"].to_pylist() == [[1, 2]] * 9
     assert found["map"].to_pylist() == [[("k", 1)]] * 9
+    assert found["view"].to_pylist() == lists
+    assert found["large"].to_pylist() == found["wide"].to_pylist() == deep
+
+
+class Tagged(pa.ExtensionType):
+    """A type of others, with metadata in it."""
+
+    def __init__(self, inner: pa.Field) -> None:
+        super().__init__(pa.list_(inner), "tests.tagged")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    def __hash__(self) -> int:
+        return hash(self.storage_type)
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, _serialized: bytes) -> Tagged:
+        return cls(storage.value_field)
+
+
+def test_metadata_of_fields_of_other_types_is_refused(tmp_path: Path) -> None:
+    pa.register_extension_type(Tagged(pa.field("a", pa.int64())))
+    try:
+        for metadata in (None, {"note": "canary"}):
+            kind = Tagged(pa.field("a", pa.int64(), metadata=metadata))
+            other = pa.ExtensionArray.from_storage(kind, pa.array([[1]] * 9, kind.storage_type))
+            table = pa.table({"x": np.arange(9.0), "other": other})
+            pq.write_table(table, tmp_path / "in.parquet")
+            with contextlib.ExitStack() as stack:
+                if metadata:
+                    refused = pytest.raises(ValueError, match="'other' has the nested type")
+                    stack.enter_context(refused)
+                sdc_dask.protect(
+                    tmp_path / "in.parquet",
+                    tmp_path / f"out-{metadata is None}",
+                    Microaggregation(["x"], 3),
+                    keep="*",
+                )
+    finally:
+        pa.unregister_extension_type("tests.tagged")
+    assert beside(tmp_path / "in.parquet") == ["in.parquet", "out-True"]
 
 
 def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
