@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import itertools
@@ -284,18 +285,36 @@ def check_visible(paths: Sequence[str | os.PathLike[str]]) -> None:
         return
     client = default_client()
     with contextlib.ExitStack() as stack:
-        for path in map(os.path.abspath, paths):
-            for mark, seen in stack.enter_context(_marked(path)).items():
+        marks = [
+            (path, mark, seen)
+            for path in dict.fromkeys(map(os.path.abspath, paths))
+            for mark, seen in stack.enter_context(_marked(path)).items()
+        ]
+        answers = waited(client, _looks(client, [(mark, seen) for _, mark, seen in marks]))
+        for (path, _, seen), by_worker in zip(marks, answers, strict=True):
+            for worker, found in by_worker.items():
+                if found != seen and not isinstance(found, CommClosedError):
+                    raise SdcRuntimeError(
+                        f"the worker at {worker} does not see {path!r} as this process does: use a "
+                        "path on a disk that all machines share under one name, with the same "
+                        "permissions, or an object store."
+                    )
+
+
+async def _looks(client: Client, marks: Sequence[tuple[str, int | bool]]) -> list[dict[str, Any]]:
+    """Ask all workers for all marks at once: whether they are there, or their sizes."""
+    return await asyncio.gather(
+        *(
+            client.run(
                 # A function of Python itself: a worker that imports a package answers nobody.
-                look = os.path.lexists if seen is True else os.path.getsize
-                asked = client.run(look, mark, on_error="return", asynchronous=True)
-                for worker, found in waited(client, asked).items():
-                    if found != seen and not isinstance(found, CommClosedError):
-                        raise SdcRuntimeError(
-                            f"the worker at {worker} does not see {path!r} as this process does: "
-                            "use a path on a disk that all machines share under one name, with "
-                            "the same permissions, or an object store."
-                        )
+                os.path.lexists if seen is True else os.path.getsize,
+                mark,
+                on_error="return",
+                asynchronous=True,
+            )
+            for mark, seen in marks
+        )
+    )
 
 
 @contextlib.contextmanager
