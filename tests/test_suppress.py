@@ -235,6 +235,13 @@ def test_protect_counts_matches_both_ways(tmp_path: Path) -> None:
     assert masked.matches.smallest_class == smallest(released, list(frame)) < 5
     assert masked.checked == "matches"
     assert summary.to_dict()["masked"][0]["matches"]["smallest"] >= 5
+    verified = sdc_dask.verify(tmp_path / "out")
+    assert verified.ok
+    assert (
+        f"k = 5 in sex, job, rooms, where a missing cell matches any value: "
+        f"{masked.matches.smallest} records match each; where it does not, "
+        f"{masked.matches.smallest_class} are equal in the smallest class"
+    ) in verified.checked
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from sdc_dask.release.files import Files, number_of_files, write_files
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.listing import asked_places
 from sdc_dask.release.long import Long, write_wide
-from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
+from sdc_dask.release.manifest import Manifest, MatchPromise, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
@@ -605,5 +605,10 @@ def _manifest(
         for columns, each in zip(layout.promised, counted, strict=True)
         if each.anonymity is not None and each.spec.promise is not None
     ]
+    matches = [
+        MatchPromise(each.columns, each.spec.matches, *astuple(each.matches))
+        for each in summary.masked
+        if each.matches is not None and each.spec.matches is not None
+    ]
     masked = [spec.to_dict() for spec in specs]
-    return Manifest.of(files, layout.schema, masked, promises, layout.partition_by, log)
+    return Manifest.of(files, layout.schema, masked, promises, layout.partition_by, log, matches)
