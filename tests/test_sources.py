@@ -119,9 +119,10 @@ def test_places_that_are_none(where: Any, options: Any, error: type[Exception], 
 def test_reasons_of_a_store_show_no_secret() -> None:
     endpoint = "http://127.0.0.1:1"
     options = {"key": KEY, "client_kwargs": {"aws_secret": SECRET}, "endpoint_url": endpoint}
+    options |= {"token": 1357911, "anon": False, "retries": 1}
     place = Place.of("s3://bucket/x", options)
-    text = f"{KEY} and {SECRET} were refused by http://me:word@127.0.0.1:1/x?sign=abc now"
-    expected = "OSError: *** and *** were refused by http://127.0.0.1:1/x now"
+    text = f"{KEY} and {SECRET} 1357911 were refused by http://me:word@127.0.0.1:1/x?sign=abc now"
+    expected = "OSError: *** and *** *** were refused by http://127.0.0.1:1/x now"
     assert place.reason(OSError(text)) == expected
 
 

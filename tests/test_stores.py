@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import dask
 import pandas as pd
@@ -15,6 +16,7 @@ from s3_server import Store
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, cli
+from sdc_dask.job import Job
 from sdc_dask.release import cluster, object_store
 from sdc_dask.release.places import Place
 
@@ -169,6 +171,34 @@ def test_the_command_with_a_store(
     assert cli.main(["protect", str(survey), url, *asked, *stores, "--quiet"]) == 0
     assert cli.main(["verify", url, *stores]) == 0
     assert cli.main(["protect", str(survey), url, *asked, *stores, "--quiet"]) == 1
+    of_target = [text.replace("--storage-option", "--target-option") for text in stores]
+    command = ["protect", str(survey), url, *asked, *of_target, "--quiet"]
+    assert cli.main([*command, "--replace"]) == 0
+
+
+def test_source_and_target_are_reached_in_their_own_ways(
+    survey: Path, s3: Store, memory: Store, tmp_path: Path
+) -> None:
+    s3.fill(survey, "survey")
+    options: dict[str, Any] = {"keep": "*", "drop": "person", "scratch": tmp_path}
+    there, back = f"{memory.url}/there", f"{s3.url}/back"
+    sdc_dask.protect(
+        f"{s3.url}/survey",
+        there,
+        SPECS[1],
+        storage_options=s3.options,
+        target_options={},
+        **options,
+    )
+    job = Job(there, back, SPECS[1], keep=["*"], scratch=tmp_path)
+    job.check(target_options=s3.options)
+    job.run(target_options=s3.options)
+    assert sdc_dask.verify(there).ok
+    assert sdc_dask.verify(back, storage_options=s3.options).ok
+    with pytest.raises(ValueError, match="none besides the target, which has options of its own"):
+        sdc_dask.protect(
+            survey, back, SPECS, storage_options={"key": "x"}, target_options={}, **options
+        )
 
 
 def test_options_of_stores_without_one(survey: Path, tmp_path: Path) -> None:

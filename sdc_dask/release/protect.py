@@ -78,6 +78,7 @@ def protect(
     confidential: str | Sequence[str] | None = None,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
     scratch: str | os.PathLike[str] | None = None,
     replace: bool = False,
     random_state: int | None = None,
@@ -158,6 +159,9 @@ def protect(
         what cannot be masked as it is, like decimals. A value that would change is an error.
     storage_options : dict, optional
         Of URLs, for fsspec. By default, stores are reached as the environment says.
+    target_options : dict, optional
+        Of the target, if it is reached in another way than the source, for which
+        `storage_options` are then; an empty one is as the environment says.
     scratch : path, optional
         A directory that all workers reach, in which masked values wait: by default beside the
         target, or, for one in a store, where this machine has its temporary files.
@@ -207,7 +211,9 @@ def protect(
     listed = spec_list(specs)
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
-    sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
+    sources, goal, opened = opened_source(
+        source, target, cast, storage_options, target_options, replace
+    )
     local = [Path(each.path) for each in (*sources, goal) if each.is_local]
     reported = ReleaseReport.of(report, external_report, confidential, local)
     if delta:
@@ -479,20 +485,32 @@ def opened_source(
     target: Any,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
     replace: bool = False,
 ) -> tuple[list[Place], Place, Source]:
     """Return where to read and to write, and the source; raise an error if either cannot be.
 
     Options are for what is not of this machine.
     """
-    given = [*(source if isinstance(source, (list, tuple)) else [source]), target]
-    options = [storage_options if is_remote(each) else None for each in given]
-    if storage_options and not any(options):
-        raise SdcValueError(
-            "storage_options are for URLs such as 's3://bucket/name', and there is none: leave "
-            "them out."
+    read = list(source) if isinstance(source, (list, tuple)) else [source]
+    own = target_options is not None
+    if own and not isinstance(target_options, Mapping):
+        raise SdcTypeError(
+            f"target_options must be a dict, received {type(target_options).__name__}."
         )
-    *places, goal = [Place.of(*each) for each in zip(given, options, strict=True)]
+    if storage_options and not any(map(is_remote, read if own else [*read, target])):
+        raise SdcValueError(
+            "storage_options are for URLs such as 's3://bucket/name', and there is none"
+            f"{' besides the target, which has options of its own' if own else ''}: leave them out."
+        )
+    if own and not is_remote(target):
+        raise SdcValueError(
+            "target_options are for a target with a URL such as 's3://bucket/name', and it has "
+            "none: leave them out."
+        )
+    places = [Place.of(each, storage_options if is_remote(each) else None) for each in read]
+    there = target_options if own else storage_options
+    goal = Place.of(target, there if is_remote(target) else None)
     sources = asked_places(places)
     check_target(sources, goal, replace)
     opened = open_source(sources, cast=cast)
