@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import pytest
 import sdc_dask
 from sdc_dask import Microaggregation
 from sdc_dask.engine import masks
+from sdc_dask.errors import UniqueAdvice
 from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids
 from sdc_dask.release import protect as protect_module
@@ -29,6 +31,7 @@ from sdc_dask.release import source as source_module
 from sdc_dask.release import target as target_module
 from sdc_dask.release import write
 from sdc_dask.release.cluster import local_cluster
+from sdc_dask.release.unique import Uniqueness
 
 COLUMNS = ["income", "tax", "wealth", "age"]
 
@@ -623,26 +626,55 @@ def test_kept_columns_that_are_nearly_unique_are_a_warning(
             "name": [f"person {i}" for i in rng.permutation(n)],
             "amount": rng.normal(size=n),
             "mostly": np.where(rng.random(n) < 0.3, 0, np.arange(n)),
-            "half": np.arange(n) // 3,
+            "half": np.where(rng.random(n) < 0.6, rng.integers(0, 100, n), np.arange(n) + n),
+            "twice": np.arange(n) // 2,
             "wave": np.arange(n) % 100,  # unique in no file
             "again": np.tile(np.arange(n // 30), 30),  # unique in each file, and in all of them
             "code": pd.Categorical(rng.choice(list("abc"), n)),
             "few": pd.array([1, *[None] * (n - 1)], "Int64"),
             "list": [[i] for i in range(n)],
+            "struct": [{"i": i} for i in range(n)],
         }
     )
     frame.to_parquet(tmp_path / "source.parquet", row_group_size=1_000)
     monkeypatch.setattr(source_module, "PIECE_BYTES", 1)
     spec = Microaggregation(["x"], 3, max_block=5_000)
-    with pytest.warns(UserWarning, match="kept columns are unique or nearly so") as caught:
+    with pytest.warns(UniqueAdvice, match="kept columns are unique or nearly so") as caught:
         summary = sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "out", spec, keep="*")
     assert set(summary.unique) == {"id", "name", "amount", "mostly"}
+    assert summary.uncounted == ("list", "struct")
+    assert "not counted: list, struct" in repr(summary)
     assert all(abs(summary.unique[name] - 1) < 0.15 for name in ("id", "name", "amount"))
     assert abs(summary.unique["mostly"] - 0.7) < 0.1
     (message,) = [str(each.message) for each in caught]
     assert "drop or mask them" in message
     assert caught[0].filename == __file__
     assert "unique   or nearly so: id, name, amount, mostly" in repr(summary)
+
+
+def test_nothing_is_released_if_advice_is_an_error(tmp_path: Path) -> None:
+    uuids = pa.array([bytes([i] * 16) for i in range(30)], pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), uuids)
+    pq.write_table(pa.table({"x": np.arange(30.0), "id": ids}), tmp_path / "in.parquet")
+    spec = Microaggregation(["x"], 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UniqueAdvice)
+        with pytest.raises(UniqueAdvice, match=r"'id' \(100%\)"):
+            sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+        assert beside(tmp_path / "out") == ["in.parquet"]
+        warnings.simplefilter("ignore", UniqueAdvice)
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+
+
+def test_shares_of_records_are_those_of_all_values() -> None:
+    rng = np.random.default_rng(2)
+    for values, at in ((500, 0.0), (2_000, 0.0), (20_000, 0.02), (200_000, 0.05)):
+        drawn = rng.integers(0, values, 40_000)
+        parts = [Uniqueness.of(pa.chunked_array([part])) for part in np.split(drawn, 8)]
+        merged = Uniqueness.merged([part for part in parts if part is not None])
+        _, counts = np.unique(drawn, return_counts=True)
+        assert merged.rows == 40_000
+        assert merged.share == pytest.approx((counts == 1).sum() / 40_000, abs=at + 1e-9)
 
 
 def test_what_differs_in_few_records_is_no_warning(

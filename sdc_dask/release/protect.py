@@ -22,7 +22,14 @@ from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
-from sdc_dask.errors import SdcError, SdcRuntimeError, SdcTypeError, SdcValueError, warn
+from sdc_dask.errors import (
+    SdcError,
+    SdcRuntimeError,
+    SdcTypeError,
+    SdcValueError,
+    UniqueAdvice,
+    warn,
+)
 from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
@@ -176,8 +183,9 @@ def protect(
 
     Warns
     -----
-    UserWarning
-        If kept columns are unique or nearly so: such a value identifies its record.
+    UniqueAdvice
+        If kept columns are unique or nearly so: such a value identifies its record. It comes before
+        the release is published, so that nothing is released if it is an error.
 
     Returns
     -------
@@ -248,15 +256,7 @@ def protect(
         run = _Run(
             opened, goal, work, listed, layout, dropped, order, delta, measure, reported, show
         )
-        summary = run.protect(replace, random_state)
-    if summary.unique:
-        named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
-        warn(
-            f"kept columns are unique or nearly so, by the share of values that differ: {named}. "
-            "Whoever knows such a value knows the record: drop or mask them, unless they mean "
-            "nothing outside of the release."
-        )
-    return summary
+        return run.protect(replace, random_state)
 
 
 @dataclass(frozen=True)
@@ -322,6 +322,7 @@ class _Run:
                 written = replace_fields(written, values=written.values | sums)
                 summary = self._summary(planned, written, measured, directories)
                 _verify(self.source, written, summary)
+                _warn_of_unique(summary)  # while there is no release: a warning may be an error
                 directories.check(written.files)
                 log = write_log(out.directory, written.files, layout) if self.delta else None
                 manifest = _manifest(written.files, layout, self.specs, summary, log)
@@ -472,6 +473,7 @@ class _Run:
             sse=loss,
             seconds=self.seconds,
             unique=written.unique,
+            uncounted=written.uncounted,
             partition_by=layout.partition_by,
             directories=len(directories.rows),
             smallest_directory=min(directories.rows.values()) if layout.partition_by else None,
@@ -607,6 +609,18 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
             f"{changed} columns whose values were to change places have other values in the files "
             "than in the source. Nothing is released."
         )
+
+
+def _warn_of_unique(summary: Summary) -> None:
+    if not summary.unique:
+        return
+    named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
+    warn(
+        "kept columns are unique or nearly so, by the share of records that have a value of their "
+        f"own: {named}. Whoever knows such a value knows the record: drop or mask them, unless "
+        "they mean nothing outside of the release.",
+        UniqueAdvice,
+    )
 
 
 def _manifest(
