@@ -51,6 +51,7 @@ from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.promises import allowed_values, is_noise, noise_of, rounded_noise
 from sdc_dask.release.shuffle import Shuffle
+from sdc_dask.release.signals import unwinding
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary, checks_of
 from sdc_dask.release.target import check_target, output, working_directory, working_parent
@@ -99,7 +100,8 @@ def protect(
     have kept its promise: every class of equal records has at least k, or every column has the
     values that it had, or those alone that the masking makes. A manifest is put beside them, by
     which :func:`verify` looks at the release again. Only then the directory gets the name of the
-    target. If anything fails, there is no target.
+    target. If anything fails, there is no target. Ctrl-C and signals that end a program, such as
+    SIGTERM, leave nothing behind, either, if this is called in the main thread.
 
     Parameters
     ----------
@@ -230,6 +232,7 @@ def protect(
     if opened.unified:
         warn(f"files of the source differ, and are read as one: {'; '.join(opened.unified)}.")
     with (
+        unwinding(),
         watched(show=show),
         working_directory(goal, scratch) as work,
     ):
