@@ -34,6 +34,7 @@ from sdc_dask.errors import (
 from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
+from sdc_dask.release.outputs import check_writable
 from sdc_dask.release.places import Place
 from sdc_dask.release.protect import ORDERS
 from sdc_dask.release.signals import stoppable
@@ -254,7 +255,9 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
         secret = [name for names in options["confidential"] for name in names]
         pages = {name: options[name] for name in ("report", "external_report")}
         pages["confidential"] = secret or None
-        ReleaseReport.of(**pages, outside=taken)  # before workers start
+        reported = ReleaseReport.of(**pages, outside=taken)  # before workers start
+        for page in reported.pages.values() if reported else ():
+            check_writable(page, "report")
         with _client(**{name: options[name] for name in _WHERE}):
             quiet = options["quiet"]
             progress = False if quiet or sys.stderr is None else None
@@ -324,6 +327,7 @@ def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
             f"--json {str(file)!r} is the job file, or lies in the source or the target: choose "
             "another file."
         )
+    check_writable(file, "--json")
 
 
 def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -396,6 +397,31 @@ def test_options_of_stores_are_what_they_mean(
     assert options["storage_options"] == meant
     assert all(type(options["storage_options"][name]) is type(meant[name]) for name in meant)
     assert options["target_options"] == {"anon": True}
+
+
+@pytest.mark.parametrize("option", ["--json", "--report", "--external-report"])
+def test_a_file_that_cannot_be_written_is_told_before_the_run(
+    survey: Path,
+    tmp_path: Path,
+    threads: list[tuple],
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+) -> None:
+    # A directory in which nobody makes files, whoever runs the tests.
+    assert protect(survey, tmp_path / "out", "-k", "5", option, "/sys/made") == 1
+    assert "'/sys/made' cannot be written (" in capsys.readouterr().err
+    assert (threads, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_target_in_a_directory_that_is_read_only(
+    survey: Path, threads: list[tuple], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = os.listdir("/sys")
+    assert protect(survey, Path("/sys/release"), "-k", "5") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(("ask for the permission, or choose another place.", "be written to."))
+    assert "/sys/" in line
+    assert os.listdir("/sys") == before
 
 
 def test_help_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ from sdc_dask.release.listing import asked_places
 from sdc_dask.release.long import Long, write_wide
 from sdc_dask.release.manifest import Manifest, MatchPromise, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
+from sdc_dask.release.outputs import check_writable
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.promises import allowed_values, is_noise, noise_of, rounded_noise
@@ -226,6 +227,8 @@ def protect(
     )
     local = [Path(each.path) for each in (*sources, goal) if each.is_local]
     reported = ReleaseReport.of(report, external_report, confidential, local)
+    for page in reported.pages.values() if reported else ():
+        check_writable(page, "report")
     if delta:
         check_delta(goal)
     check_workers(opened, goal, working_parent(goal, scratch))
