@@ -19,6 +19,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dask.callbacks import Callback
 
 import sdc_dask
 from sdc_dask import Microaggregation
@@ -315,6 +316,64 @@ def test_the_hidden_directory_is_closed_to_others(
     monkeypatch.setattr(target_module, "_complete", look)
     sdc_dask.protect(survey, survey.with_name("release"), Microaggregation(COLUMNS, 5), keep="*")
     assert modes == [0o700, 0o700]
+
+
+def test_pages_of_files_have_checksums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "_GROUP_ROWS", 100)
+    frame = sdc_dask.datasets.uniform(300, 1).compute()
+    frame["kind"] = pd.Categorical(["a", "b", "c"] * 100)
+    frame["text"] = "same"
+    frame.to_parquet(tmp_path / "in.parquet")
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    whole, metadata = file.read_bytes(), pq.read_metadata(file)
+    assert (metadata.num_row_groups, metadata.num_columns) == (3, 3)
+    for group in range(3):
+        for column in range(3):
+            chunk = metadata.row_group(group).column(column)
+            content = bytearray(whole)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            content[start + chunk.total_compressed_size - 1] ^= 1  # the last byte of a page
+            file.write_bytes(content)
+            with (
+                pq.ParquetFile(file, page_checksum_verification=True) as opened,
+                pytest.raises(OSError, match="CRC checksum"),
+            ):
+                opened.read()
+
+
+def test_names_of_tasks_and_of_what_waits_hold_no_values(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "x": [987_654_321.5, 123_454_321.25] * 100,
+            "age": [7_777_711, 7_777_722] * 100,
+            "text": pd.Series(["canaryone", "canarytwo"] * 100),
+            "kind": pd.Categorical(["canarythree", "canaryfour"] * 100),
+            "by": ["canaryfive", "canarysix"] * 100,
+            "unit": [f"canary{i}" for i in range(200)],
+            "key": ["canaryseven", "canaryeight"] * 100,
+        }
+    )
+    frame.to_parquet(tmp_path / "in.parquet", row_group_size=50)
+    specs = [
+        Microaggregation(["x", "kind"], 3, by="by", unit="unit", nominal=["kind"]),
+        sdc_dask.RankSwap(["age", "text"], p=5),
+        sdc_dask.Suppress(["key"], k=2),
+    ]
+    seen: set[str] = set()
+
+    class Look(Callback):
+        def _pretask(self, key: object, _dask: object, _state: object) -> None:
+            seen.add(str(key))
+            seen.update(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+
+    with dask.config.set(scheduler="sync"), Look():
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", specs, drop="unit")
+    assert len(seen) > 50
+    assert any(".work/" in name for name in seen)
+    canaries = ("canary", "987654321", "123454321", "7777711", "7777722")
+    assert not [name for name in seen if any(each in name for each in canaries)]
 
 
 def test_directories_of_others_in_scratch_stay(tmp_path: Path) -> None:
