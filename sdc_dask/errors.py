@@ -78,6 +78,10 @@ class LeftOutAdvice(Advice):
     """Columns that look like identifiers or weights are left out of a measure."""
 
 
+class UniqueAdvice(Advice):
+    """Columns are released as they are of which most records have a value of their own."""
+
+
 def warn(text: str, kind: type[SdcWarning] = SdcWarning) -> None:
     """Warn at the line of the caller's code that called into this package, however deep we are."""
     ours = level = 1  # this function

@@ -54,7 +54,7 @@ _AS_GIVEN = (
 )
 _OF_THE_CALL = (
     *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
-    *("storage_options", "report", "external_report", "confidential"),
+    *("storage_options", "target_options", "report", "external_report", "confidential"),
 )
 
 
@@ -152,11 +152,17 @@ class Job:
         return [each for each in (*sources, self.target) if isinstance(each, Path)]
 
     def check(
-        self, *, replace: bool = False, storage_options: Mapping[str, Any] | None = None
+        self,
+        *,
+        replace: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Raise an error if the source cannot be opened, or the target cannot be made."""
         source = list(self.source) if isinstance(self.source, tuple) else self.source
-        _, target, _ = opened_source(source, self.target, self.cast, storage_options, replace)
+        _, target, _ = opened_source(
+            source, self.target, self.cast, storage_options, target_options, replace
+        )
         if self.delta:
             check_delta(target)
 
@@ -164,6 +170,7 @@ class Job:
         self,
         *,
         storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
         replace: bool = False,
         random_state: int | None = None,
         report: str | os.PathLike[str] | None = None,
@@ -187,6 +194,7 @@ class Job:
             cast=self.cast or None,
             scratch=self.scratch,
             storage_options=storage_options,
+            target_options=target_options,
             replace=replace,
             random_state=random_state,
             report=report,

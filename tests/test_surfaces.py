@@ -387,6 +387,8 @@ def test_options_of_protect(source: Path) -> None:
         ({"keep": "*", "count": [["g", "h"]]}, KeyError, "count names columns that the release"),
         ({"keep": "*", "count": [["g", "g"]]}, ValueError, "count names a column twice in a set"),
         ({"drop": "g", "keep": "*", "count": [["g"]]}, KeyError, "count names columns that the"),
+        ({"target_options": {"key": 1}}, ValueError, "target_options are for a target with a URL"),
+        ({"target_options": "key"}, TypeError, "target_options must be a dict, received str"),
         ({"replace": 1}, TypeError, "replace must be True or False, received int"),
         ({"progress": "yes"}, TypeError, "progress must be True or False, received str"),
     ]

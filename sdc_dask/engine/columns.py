@@ -14,6 +14,7 @@ from sdc_dask.errors import SdcTypeError
 
 LARGEST_EXACT = 2**53
 _ROWS_AT_A_TIME = 4096
+_ARROW_HALF, _ARROW_SINGLE = pd.ArrowDtype(pa.float16()), pd.ArrowDtype(pa.float32())
 
 
 def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = "") -> None:
@@ -173,6 +174,15 @@ def without_cells(values: pd.Series, gone: NDArray[np.bool_]) -> pd.Series:
     dtype = nullable_dtype(values.dtype)
     kept = np.where(gone, -1, np.arange(len(values)))
     return pd.Series(values.astype(dtype).array.take(kept, allow_fill=True), dtype=dtype)
+
+
+def without_sign(values: pd.Series) -> pd.Series:
+    """Return values of which no zero has a sign, by which records could be told apart."""
+    if not pd.api.types.is_float_dtype(values.dtype):
+        return values
+    if values.dtype == _ARROW_HALF:  # which Arrow does not add
+        return (values.astype(_ARROW_SINGLE) + 0.0).astype(_ARROW_HALF)
+    return values + 0.0
 
 
 def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:

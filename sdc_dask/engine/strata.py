@@ -107,6 +107,8 @@ def comparable(values: pd.Series) -> pd.Series:
     if pd.api.types.is_float_dtype(values.dtype):
         if values.dtype == _HALF:
             values = values.astype(_SINGLE)  # Arrow does not add half floats
+        elif values.dtype == np.float16:
+            values = values.astype(np.float32)  # pandas does not put half floats into groups
         return values + 0.0
     return values
 

@@ -46,7 +46,8 @@ class Files:
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
     # By set of columns that are counted: records, then units, and then different records of units.
     sizes: list[ClassSizes]
-    unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
+    unique: dict[str, float]  # kept columns that are nearly unique, with the share of records
+    uncounted: tuple[str, ...]  # kept columns whose values cannot be compared
     matches: list[Matches]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
 
@@ -135,8 +136,8 @@ def _together(
         merge_sums([each.differences for each in compared]),
         np.sum([each.moved for each in compared], axis=0, dtype=np.uint64),
         sizes,
-        nearly_unique(
-            (name, [each.distinct[name] for each in compared]) for name in compared[0].distinct
+        *nearly_unique(
+            {name: [each.unique[name] for each in compared] for name in compared[0].unique}
         ),
         [
             matches(columns, [each.combinations[number] for each in written])

@@ -200,22 +200,37 @@ def _bare(field: pa.Field) -> pa.Field:
             f"column {field.name!r} has categories in lists or structs: those that no record "
             "has would be released with it. Drop it, or write its values as plain texts first."
         )
-    return pa.field(field.name, _bare_type(field.type), field.nullable)
+    bare = _bare_type(field.type)
+    if bare is None:
+        raise SdcValueError(
+            f"column {field.name!r} has the nested type {field.type}, whose fields may hold "
+            "metadata that would be released with it: read it as another type with cast=, or drop "
+            "it."
+        )
+    return pa.field(field.name, bare, field.nullable)
 
 
-def _bare_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose inner fields have no metadata, either."""
+def _bare_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return a type whose inner fields have no metadata, either; None if that is not known."""
     if pa.types.is_struct(kind):
         return pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
     if pa.types.is_list(kind):
         return pa.list_(_bare(kind.value_field))
     if pa.types.is_large_list(kind):
         return pa.large_list(_bare(kind.value_field))
+    if pa.types.is_list_view(kind):
+        return pa.list_view(_bare(kind.value_field))
+    if pa.types.is_large_list_view(kind):
+        return pa.large_list_view(_bare(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_bare(kind.value_field), kind.list_size)
     if pa.types.is_map(kind):
         return pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
-    return kind
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = kind.storage_type
+        bare = _bare_type(stored)
+        return kind if bare is not None and bare.equals(stored, check_metadata=True) else None
+    return None if pa.types.is_nested(kind) else kind
 
 
 def _has_inner_categories(kind: pa.DataType) -> bool:

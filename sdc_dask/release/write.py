@@ -39,7 +39,7 @@ from sdc_dask.release.object_store import Staging
 from sdc_dask.release.promises import combination_counts
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
-from sdc_dask.release.unique import Distinct
+from sdc_dask.release.unique import Uniqueness
 from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.
@@ -76,7 +76,7 @@ class Compared:
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
-    distinct: dict[str, Distinct | None]  # by column that is kept
+    unique: dict[str, Uniqueness | None]  # by column that is kept
     orders: dict[str, Order]  # of categories of the source, by column that is released
 
 
@@ -179,7 +179,7 @@ def _masked_piece(
             [_fingerprints(changed, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),
         {
-            name: Distinct.of(table.column(name))
+            name: Uniqueness.of(table.column(name))
             for name in table.column_names
             if name not in layout.masked and name not in layout.by
         },
