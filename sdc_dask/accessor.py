@@ -666,7 +666,11 @@ class SdcAccessor:
           rows       6                     records
           by_column  age: 0.0751468
         """
-        return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+        names = arguments.compared_columns(self._frame, masked, columns)
+        found = sse(self._frame, masked, names)
+        if columns is None and is_dask(self._frame):  # where nothing is known before
+            arguments.advise_compared([name for name in names if not found.by_column[name]])
+        return found
 
     @staged("Looking for the least SSE")
     def sse_bound(

@@ -11,6 +11,8 @@ import sys
 import warnings
 from pathlib import Path
 
+FEWEST_ADVISED = 30  # records: fewer are an example, of which no advice is given
+
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
 
 
@@ -76,6 +78,14 @@ class FractionAdvice(Advice):
 
 class LeftOutAdvice(Advice):
     """Columns that look like identifiers or weights are left out of a measure."""
+
+
+class UnchangedAdvice(Advice):
+    """All records keep their exact values, or columns are compared that nobody has masked."""
+
+
+class UnitAdvice(Advice):
+    """Classes of k records belong to a single person or household, and k counts records."""
 
 
 def warn(text: str, kind: type[SdcWarning] = SdcWarning) -> None:

@@ -65,6 +65,14 @@ def advice_for(dtype: object) -> str:
     return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
 
 
+def is_unchanged(before: pd.Series, after: pd.Series) -> bool:
+    """Whether a column holds the same values in the same order, missing cells being equal."""
+    if before.dtype != after.dtype and is_numeric(before.dtype) and is_numeric(after.dtype):
+        old, new = (to_float(each.to_frame(), [each.name]) for each in (before, after))
+        return np.array_equal(old, new, equal_nan=True)
+    return before.equals(after)
+
+
 def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return columns as one C-ordered float64 array of its own, missing cells as NaN."""
     floats = []

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.coded import advise_coded
 from sdc_dask.engine.columns import check_numeric, same_array, to_float
 from sdc_dask.engine.exchange import Exchange, Swaps, count_present, lay_out
 from sdc_dask.engine.frames import Frame, meta_of
@@ -348,6 +349,7 @@ def _plan_ranks(frame: Frame, spec: RankSwap, rule: SwapRule) -> list[Step]:
         raise SdcValueError("the frame has no records: there is nothing to swap.")
     if spec.missing == "error":
         _check_missing(spec.columns, counted.missing())
+    advise_coded(counted.ends)
     meta = meta_of(frame)
     steps = []
     for stream, (column, counts) in enumerate(zip(spec.columns, counted.strata, strict=True)):

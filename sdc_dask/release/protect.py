@@ -22,7 +22,15 @@ from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
-from sdc_dask.errors import SdcError, SdcRuntimeError, SdcTypeError, SdcValueError, warn
+from sdc_dask.errors import (
+    FEWEST_ADVISED,
+    SdcError,
+    SdcRuntimeError,
+    SdcTypeError,
+    SdcValueError,
+    warn,
+)
+from sdc_dask.masking.afterwards import advise_unchanged
 from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
@@ -172,7 +180,8 @@ def protect(
     Warns
     -----
     UserWarning
-        If kept columns are unique or nearly so: such a value identifies its record.
+        If kept columns are unique or nearly so: such a value identifies its record. If all records
+        keep their exact values in columns of numbers that were masked.
 
     Returns
     -------
@@ -225,7 +234,12 @@ def protect(
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
         opened = opened.without_codes(
-            {str(name): spec.missing_values for spec in listed for name in spec.in_sets}
+            {
+                str(name): spec.missing_values
+                for spec in listed
+                if spec.missing_values
+                for name in spec.in_sets
+            }
         )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
@@ -242,6 +256,8 @@ def protect(
             opened, goal, work, listed, layout, dropped, order, delta, measure, reported, show
         )
         summary = run.protect(replace, random_state)
+    if summary.rows >= FEWEST_ADVISED:
+        advise_unchanged(summary.unchanged)
     if summary.unique:
         named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
         warn(
