@@ -19,6 +19,7 @@ from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.report.measured import Original, known_to_intruders, measure
 from sdc_dask.report.page import render, template
 from sdc_dask.sampling import AUTO, Sampling
+from sdc_dask.stages import say, staged
 
 EDITIONS = ("internal", "external")
 FEWEST = 3  # records that a bin has at least, whatever k is: one of two knows the other
@@ -32,6 +33,7 @@ _CHECKS = (
 )
 
 
+@staged("Measuring for the report")
 def report(
     original: Frame,
     masked: Frame | Mapping[Any, Frame],
@@ -135,10 +137,10 @@ def report(
     least = max(k, FEWEST)
     base = Original(original, numbers, k, least, sampling, secret, others)
     check_records(base.rows, least)
-    measured = [
-        measure(base, frame, specs[name], _label(name), risk=internal)
-        for name, frame in frames.items()
-    ]
+    measured = []
+    for name, frame in frames.items():
+        say(f"Measuring {'the masking' if name is _Only else name} for the report")
+        measured.append(measure(base, frame, specs[name], _label(name), risk=internal))
     text = render(made, measured, rows=base.rows, k=k, least=least, checks=_CHECKS)
     with written_beside({target: text}, private=internal) as publish:
         publish()
