@@ -24,6 +24,7 @@ from sdc_dask.evaluation import (
     score,
     series_score,
 )
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
@@ -33,7 +34,7 @@ from sdc_dask.masking.rank_swap import RankSwap
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import Suppress
 from sdc_dask.report.shapes import histogram_of
 from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
@@ -96,31 +97,12 @@ def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., 
     return decorate
 
 
-def _knows_its_arguments(accessor: type[Any]) -> type[Any]:
+def _know_their_arguments(accessor: type[Any]) -> type[Any]:
     """Make methods say which argument was meant where one is misspelled."""
     for name, method in list(vars(accessor).items()):
         if name[0] != "_":
-            setattr(accessor, name, _checking(method))
+            setattr(accessor, name, knows_its_arguments(method))
     return accessor
-
-
-def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return method  # checks options itself
-    names = [each.name for each in parameters]
-
-    @functools.wraps(method)
-    def check(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in names:
-                raise SdcTypeError(
-                    f"{method.__name__} has no argument {name!r}{nearest(name, names)}. It has: "
-                    f"{', '.join(names)}."
-                )
-        return method(*args, **kwargs)
-
-    return check
 
 
 def _masked_columns(columns: Any, knows: Any) -> Any:
@@ -132,7 +114,7 @@ def _masked_columns(columns: Any, knows: Any) -> Any:
 
 @register_dataframe_accessor("sdc")
 @pd.api.extensions.register_dataframe_accessor("sdc")
-@_knows_its_arguments
+@_know_their_arguments
 class SdcAccessor:
     """Statistical disclosure control of a DataFrame, as ``df.sdc``.
 

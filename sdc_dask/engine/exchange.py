@@ -63,6 +63,8 @@ def _count(
 
 
 def _ends(part: pd.DataFrame, column: Hashable) -> Ends:
+    if not is_numeric(part[column].dtype):  # which is said where values are sorted
+        return Ends.of(np.empty(0))
     values = to_float(part, [column])[:, 0]
     return Ends.of(values[np.isfinite(values)])
 

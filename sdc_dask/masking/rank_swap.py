@@ -391,9 +391,15 @@ def _check_ranks(column: Hashable, strata: Strata, spec: RankSwap) -> None:
         short = sum(share_of(n, p) < 1 for n in held.tolist())
         if short:
             enough = _round_up(100 / held.min())
+            remedy = f"Use p of at least {enough:g}."
+            if p < 1:
+                remedy = (
+                    f"p is a percentage: for {100 * p:g} percent pass p={100 * p:g}. "
+                    f"Use at least {enough:g}."
+                )
             raise SdcValueError(
                 f"p={p:g} percent of {held.min()} values is less than one rank "
-                f"{where.format(short)}: nothing would be swapped. Use p of at least {enough:g}."
+                f"{where.format(short)}: nothing would be swapped. {remedy}"
             )
     buckets = spec.buckets
     if buckets is not None and buckets > held.min():

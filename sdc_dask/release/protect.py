@@ -30,6 +30,7 @@ from sdc_dask.errors import (
     SdcValueError,
     warn,
 )
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.afterwards import advise_unchanged
 from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
@@ -68,6 +69,7 @@ from sdc_dask.utility.sse import of_sums
 ORDERS = ("random", "source")
 
 
+@knows_its_arguments
 def protect(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],

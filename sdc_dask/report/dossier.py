@@ -15,6 +15,7 @@ from sdc_dask.engine.columns import is_numeric
 from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
 from sdc_dask.evaluation import specs_by_name
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.report.measured import Original, known_to_intruders, measure
 from sdc_dask.report.page import render, template
@@ -33,6 +34,7 @@ _CHECKS = (
 )
 
 
+@knows_its_arguments
 @staged("Measuring for the report")
 def report(
     original: Frame,

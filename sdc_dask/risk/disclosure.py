@@ -13,7 +13,8 @@ from typing import Any
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.keywords import nearest
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
