@@ -20,7 +20,7 @@ import sdc_dask
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.errors import SdcImportError
 from sdc_dask.report.categories import categories_of
-from sdc_dask.report.measured import roles_of
+from sdc_dask.report.roles import roles_of
 from sdc_dask.report.shapes import counts_on, grids_of, merged, shape_of
 
 XY = ["x", "<b>y"]  # names are text of users
@@ -429,6 +429,53 @@ def test_an_external_edition_is_of_one_release(
     with pytest.raises(ValueError, match="knows names frames"):
         sdc_dask.report(original, frames, tmp_path / "page.html", knows={"third": SPEC})
     assert not list(tmp_path.iterdir())
+
+
+def test_what_columns_are_used_for(tmp_path: Path, original: pd.DataFrame) -> None:
+    df = original.assign(home=original.index // 2, side=original.index % 2)
+    df = df.drop(columns="id").assign(code=original.index, job="a")
+    spec = sdc_dask.Microaggregation(XY, k=4, by="side", unit="home")
+    masked = df.sdc.mask(spec)
+    options = {"knows": [sdc_dask.Noise(XY[::-1], sd=0.1), spec], "confidential": "job"}
+    page = _Page(_report(tmp_path / "page.html", df, masked, **options))
+    roles = {row[0]: row[1] for row in page.tables[0]}
+    assert roles["side"] == "kept; values are never mixed (by)"
+    assert roles["home"] == "kept; counted by k (unit)"
+    assert roles["job"] == "kept; confidential"
+    assert "code is unique or nearly so: 100 % of its values differ" in page.text
+    assert "home is unique" in page.text  # half of its values differ
+    assert "wealth is unique" in page.text and "side is unique" not in page.text
+    # Both specs have the same columns: they are one set, of which k counts units.
+    assert not page.rows("x, <b>y (different home, not records)")
+    before, after = page.rows("<b>y, x (different home, not records)")
+    assert before[1:4] == ["before", "300", "1"] and after[4] == "0"
+    found = masked.sdc.anonymity(XY, k=4, unit="home")
+    assert after[3] == str(found.k_min) and after[5] == "–"  # noqa: RUF001
+    gone = masked.drop(columns="home")
+    page = _Page(_report(tmp_path / "page.html", df, gone, knows=spec))
+    assert page.rows("x, <b>y") and "although k counts different home" in page.text
+    outer = _report(tmp_path / "page.html", df, masked, knows=spec, edition="external")
+    assert "<li>x, &lt;b&gt;y</li>" in outer and "unique" not in outer
+
+
+def test_series_are_reported(tmp_path: Path) -> None:
+    df = sdc_dask.datasets.panel(120, 12, seed=1).compute()
+    series = {"x": list(df.columns[:6]), "y": list(df.columns[6:])}
+    spec = sdc_dask.SeriesMicroaggregation(series, k=4)
+    masked = df.sdc.mask(spec)
+    options = {"knows": spec, "columns": series["x"]}
+    page = _Page(_report(tmp_path / "page.html", df, masked, random_state=1, **options))
+    risk, lost = page.rows("x, y")
+    found = df.sdc.series_risk(masked, series)
+    assert risk[1:4] == [f"{each:.2f} %" for each in (found.euld, found.stsld, found.interval)]
+    loss = df.sdc.series_loss(masked, series)
+    assert lost[1:] == [f"{each:.2f} %" for each in (loss.il1, loss.il2, loss.il3, loss.il)]
+    outer = _report(tmp_path / "page.html", df, masked, edition="external", **options)
+    assert _Page(outer).rows("x, y") == [lost] and not RISK.search(outer)
+    short = sdc_dask.SeriesMicroaggregation(series["x"][:4], k=4)
+    text = _report(tmp_path / "page.html", df, df.sdc.mask(short), knows=short)
+    assert "What was lost of series could not be measured: series must have" in text
+    assert len(_Page(text).rows("t0 to t3")) == 1
 
 
 def test_what_classes_reveal(tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame) -> None:

@@ -14,6 +14,7 @@ from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFile
+from sdc_dask.engine.unique import nearly_unique
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.release.categories import merged_orders
 from sdc_dask.release.fingerprints import Fingerprint
@@ -22,7 +23,6 @@ from sdc_dask.release.manifest import ReleasedFile
 from sdc_dask.release.promises import Matches, matches
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import PIECE_BYTES, Source
-from sdc_dask.release.unique import nearly_unique
 from sdc_dask.release.write import (
     Compared,
     Folder,

@@ -59,8 +59,9 @@ from sdc_dask.release.target import check_target, output, working_directory, wor
 from sdc_dask.release.watch import watched
 from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
-from sdc_dask.report.measured import Measured, Role
+from sdc_dask.report.measured import Measured
 from sdc_dask.report.of_release import ReleaseReport
+from sdc_dask.report.roles import Role
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes, of_units
 from sdc_dask.stages import shown

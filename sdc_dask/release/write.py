@@ -26,6 +26,7 @@ from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unique import Distinct
 from sdc_dask.engine.unit_classes import distinct_pairs
 from sdc_dask.engine.units import unit_keys
 from sdc_dask.errors import SdcRuntimeError
@@ -39,7 +40,6 @@ from sdc_dask.release.object_store import Staging
 from sdc_dask.release.promises import combination_counts
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
-from sdc_dask.release.unique import Distinct
 from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.

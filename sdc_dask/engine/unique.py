@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sdc_dask.engine.classes import class_keys
 
 NEARLY = 0.5  # share of values that differ
 FEWEST = 20  # records, below which anything may be unique
+_Name = TypeVar("_Name", bound=Hashable)
 _SKETCH = 1024  # smallest hashes: the number of values is estimated to about three percent
 
 
@@ -51,9 +53,17 @@ class Distinct:
         rows = len(column) - column.null_count
         if len(values) < NEARLY * rows:
             return cls(rows, len(values), 0, np.empty(0, np.uint64))
-        frame = pd.DataFrame({"x": pd.Series(values, dtype=pd.ArrowDtype(values.type))})
-        hashes, _ = class_keys(frame, ["x"])
+        hashes = _hashes(pd.Series(values, dtype=pd.ArrowDtype(values.type)))
         return cls(rows, 0, len(values), _smallest([hashes]))
+
+    @classmethod
+    def of_series(cls, column: pd.Series) -> Distinct:
+        """Look at a column of a partition; raise TypeError if its values cannot be compared."""
+        present = column.dropna()
+        hashes = np.unique(_hashes(present))
+        if len(hashes) < NEARLY * len(present):
+            return cls(len(present), len(hashes), 0, np.empty(0, np.uint64))
+        return cls(len(present), 0, len(hashes), _smallest([hashes]))
 
     @classmethod
     def merged(cls, parts: Sequence[Distinct]) -> Distinct:
@@ -77,6 +87,10 @@ class Distinct:
         return min(1.0, (self.few + min(self.many, different)) / self.rows)
 
 
+def _hashes(values: pd.Series) -> NDArray[np.uint64]:
+    return class_keys(values.to_frame("x"), ["x"])[0]
+
+
 def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     hashes = np.concatenate(parts)
     if len(hashes) > 4 * _SKETCH:
@@ -88,7 +102,7 @@ def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     return np.unique(hashes)[:_SKETCH]
 
 
-def nearly_unique(columns: Iterable[tuple[str, Sequence[Distinct | None]]]) -> dict[str, float]:
+def nearly_unique(columns: Iterable[tuple[_Name, Sequence[Distinct | None]]]) -> dict[_Name, float]:
     """Return the columns of which so many values differ that they identify records, and shares."""
     found = {}
     for name, parts in columns:
