@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import subprocess
@@ -159,30 +160,65 @@ def test_colours_have_contrast(
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed to look at a page with")
-def test_a_browser_finds_nothing_wrong(
-    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
-) -> None:
-    _report(tmp_path / "page.html", original, masked, knows=SPEC)
-    logged = tmp_path / "net.json"
-    flags = (
+# Shows a page in frames of several widths, since a window cannot be as narrow as a phone, and says
+# whether it is wider than the frame, and what is wider and does not lie in a box that scrolls.
+FRAMES = """<body><script>
+function look(frame) {
+  const page = frame.contentDocument, width = frame.clientWidth;
+  const beyond = page.documentElement.scrollWidth > width;
+  const lost = [...page.querySelectorAll("table, svg, pre, p")].filter(
+    each => each.getBoundingClientRect().right > width && !each.closest(".scroll"));
+  document.body.append(`[${width}: ${beyond}, ${lost.length}]`);
+}
+</script>"""
+FRAME = '<iframe width="%d" height="800" style="border:0" onload="look(this)" srcdoc="%s"></iframe>'
+
+
+def _browse(page: Path, profile: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    common = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-        "--disable-background-networking --disable-component-update --enable-logging=stderr "
-        f"--user-data-dir={tmp_path / 'profile'} --log-net-log={logged} --dump-dom"
+        "--disable-background-networking --disable-component-update --enable-logging=stderr"
     )
-    shown = subprocess.run(
-        [str(CHROMIUM), *flags.split(), (tmp_path / "page.html").as_uri()],
+    return subprocess.run(
+        [
+            *(str(CHROMIUM), *common.split(), f"--user-data-dir={profile}", *flags),
+            *("--dump-dom", page.as_uri()),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    assert "Risk before and after" in shown.stdout
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed to look at a page with")
+@pytest.mark.parametrize("kinds", ["numbers", "mixed"])
+@pytest.mark.parametrize("edition", ["internal", "external"])
+def test_a_browser_finds_nothing_wrong(
+    tmp_path: Path,
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    mixed: pd.DataFrame,
+    edition: str,
+    kinds: str,
+) -> None:
+    pair, specs = (original, masked), [SPEC]
+    if kinds == "mixed":
+        pair, specs = (mixed, mixed.sdc.mask(MIXED)), MIXED
+    text = _report(tmp_path / "page.html", *pair, knows=specs, edition=edition)
+    logged = tmp_path / "net.json"
+    shown = _browse(tmp_path / "page.html", tmp_path / "profile", f"--log-net-log={logged}")
+    expected = "Risk before and after" if edition == "internal" else "What to expect"
+    assert expected in shown.stdout
     assert "CONSOLE" not in shown.stderr  # where errors and refused requests are told
     hosts = set(re.findall(r'"url":"(?:http|https|ws|wss)://([^/"]*)', logged.read_text()))
     # Some flag or other always leaves a browser some business with its maker.
     own = re.compile(r"(.*\.)?(google|googleapis|gvt1|gstatic)\.com")
     assert not [host for host in hosts if not own.fullmatch(host)]
+    frames = "".join(FRAME % (width, html.escape(text)) for width in (1280, 390))
+    (tmp_path / "frames.html").write_text(FRAMES + frames, encoding="utf-8")
+    seen = _browse(tmp_path / "frames.html", tmp_path / "profile", "--hide-scrollbars").stdout
+    assert "[1280: false, 0]" in seen and "[390: false, 0]" in seen
 
 
 @pytest.mark.parametrize("edition", ["internal", "external"])
