@@ -36,6 +36,7 @@ from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import Suppress
+from sdc_dask.report.mixed import categories_in
 from sdc_dask.report.shapes import histogram_of
 from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
@@ -1488,27 +1489,35 @@ class SdcAccessor:
         masked : DataFrame
             Of the same kind.
         column : name
-            A numeric column of both frames.
+            A column of both frames. Of numbers, the picture is a histogram; of anything else,
+            and of numbers with few values, it has bars of frequencies.
         k : int, default 5
-            Bins hold as many records, before and after, and the outermost ones are open: the
-            picture shows nobody.
+            Bins hold as many records, before and after, and the outermost ones are open; rarer
+            categories are drawn as one: the picture shows nobody.
         ax : matplotlib axes, optional
 
         Returns
         -------
         matplotlib axes
         """
-        arguments.compared_columns(self._frame, masked, [column])
+        arguments.mixed_columns(self._frame, masked, [column])
         k = arguments.whole_number(k, "k", 3)
         plots.pyplot()  # before any data is read
-        bins = histogram_of(self._frame, masked, column, k)
-        if bins is None:
+        if all(is_numeric(meta_of(each)[column].dtype) for each in (self._frame, masked)):
+            bins = histogram_of(self._frame, masked, column, k)
+            if bins is not None:
+                return plots.before_after(
+                    bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
+                )
+        shown = categories_in(self._frame, masked, column, k)
+        if shown is None:
             raise SdcValueError(
-                f"column {column!r} has too few records for a picture, or too many with one value."
+                f"column {column!r} has too few records for a picture, or most of them have "
+                f"values that fewer than k={k} records have."
             )
-        return plots.before_after(
-            bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
-        )
+        before = None if shown.renamed else [each.before for each in shown.shown]
+        labels = [each.label for each in shown.shown]
+        return plots.frequencies(labels, before, [each.after for each in shown.shown], column, ax)
 
     @staged("Measuring interval disclosure")
     def interval_disclosure(

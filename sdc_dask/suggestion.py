@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sdc_dask import arguments, plots, stages
 from sdc_dask.engine.columns import is_measured, is_numeric
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
+from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError, each_once
 from sdc_dask.evaluation import compare
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
@@ -218,6 +218,7 @@ def _by_note(trials: Sequence[Trial]) -> dict[str, list[str]]:
     return found
 
 
+@each_once()
 def suggest(
     frame: Frame,
     columns: Any,

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import sdc_dask
-from sdc_dask import Microaggregation, RankSwap, Recode, Spec
+from sdc_dask import Microaggregation, RankSwap, Recode, Spec, errors
 from sdc_dask.suggestion import Suggestion, grid, mixed_grid
 
 COLUMNS = ["income", "wealth", "age"]
@@ -50,6 +50,15 @@ def test_what_is_dominated(found: Suggestion) -> None:
     # Groups by each column alone: whoever knows them finds nearly everybody.
     (alone,) = [each for each in found.trials if "alone" in each.name]
     assert alone.linked > 90 and alone.strongest.startswith("alignment")
+
+
+def test_advice_is_given_once(survey: pd.DataFrame) -> None:
+    df = survey[COLUMNS].assign(age=survey["age"].where(survey.index % 9 > 0, -9))
+    specs = [Microaggregation(COLUMNS, k=3), Microaggregation(COLUMNS, k=10), RankSwap(COLUMNS, 9)]
+    for _ in range(2):  # again in another call
+        with pytest.warns(errors.CodedMissingAdvice) as told:
+            df.sdc.suggest(COLUMNS, specs, records=300, random_state=1)
+        assert len(told) == 1
 
 
 def test_choosing(found: Suggestion) -> None:
