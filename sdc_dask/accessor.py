@@ -182,7 +182,7 @@ class SdcAccessor:
         >>> df.sdc.blocks(["x0", "x1"], k=3, max_block=1_000)
         Blocks by tree: 10,000 records in 16 blocks
           columns   x0, x1
-          records   596 to 662 a block, median 621 (k = 3, L = 1,000)
+          records   596 to 662 per block, median 621 (k = 3, L = 1,000)
           leaves    16, of which 0 had fewer than k records and were fused
           strata    1
           planned   in 1 pass over the data after the scan
@@ -215,7 +215,7 @@ class SdcAccessor:
             What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`,
             :class:`FuzzyMicroaggregation`, :class:`Recode`, :class:`Suppress`, :class:`Pram` or
             :class:`Noise`. Each of a list masks columns of its own, except that the last four go
-            first, in their order, and all behind one of them see what it leaves: columns that
+            first, in their order, and all later ones see what they leave: columns that
             :class:`Recode` made coarser can be keys of :class:`Suppress`, or strata.
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
@@ -451,8 +451,8 @@ class SdcAccessor:
 
         Notes
         -----
-        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two a
-        column sample and count them, when this is called; the rest is lazy.
+        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two
+        passes per column sample and count them, when this is called; the rest is lazy.
 
         References
         ----------
@@ -797,9 +797,10 @@ class SdcAccessor:
         -------
         SeriesRisk
             ``euld`` and ``stsld``, the records that are linked to their masked version as the
-            nearest one, by Euclidean and by short time series distance, in the mean over knowing
-            one series, two, and so on to all; ``interval``, the values that lie within p percent
-            of the masked one, in the mean over p = 1, 2, ... 10; and ``dr``, of both a half.
+            nearest one, by Euclidean and by short time series distance, averaged over
+            intruders who know one series, two, and so on to all; ``interval``, the values that lie
+            within p percent of the masked one, averaged over p = 1, 2, ... 10; and ``dr``, half of
+            each.
 
         Notes
         -----
@@ -939,7 +940,7 @@ class SdcAccessor:
         Attacks
             A table, the strongest attack first: what the intruder knows, the percentage of records
             that he links rightly, how many of these he can be certain of, and how many masked
-            records a record can be.
+            records each known record can have become.
 
         Examples
         --------
@@ -1035,7 +1036,7 @@ class SdcAccessor:
         Linkage
             ``rate``, the percentage of right links, with its confidence interval or bounds. Of
             those who know the masking also ``certain``, ``candidates``, ``alone`` and ``few``: how
-            many masked records a record can be.
+            many masked records each known record can have become.
 
         Examples
         --------

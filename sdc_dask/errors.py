@@ -62,7 +62,7 @@ class SdcWarning(UserWarning):
 class Advice(SdcWarning):
     """Something that looks like a slip, with what to do instead.
 
-    Each kind is a class of its own. Whoever means it says so with a filter of that class, or of
+    Each kind is a class of its own. If it is meant, say so with a filter of that class, or of
     this one: ``warnings.simplefilter("ignore", sdc_dask.errors.FewValuesAdvice)``.
     """
 

@@ -22,7 +22,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = ""
         dtype = meta[column].dtype
         if not is_numeric(dtype):
             raise SdcTypeError(
-                f"column {column!r} has dtype {dtype}, which is no real number{why}: "
+                f"column {column!r} has dtype {dtype}, which holds no real numbers{why}: "
                 f"{advice_for(dtype)}"
             )
 

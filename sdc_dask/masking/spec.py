@@ -69,7 +69,7 @@ class Spec(ABC):
     keeps_dtypes : bool
         Whether masked columns have the dtypes that they had; otherwise integers become floats.
     in_place : bool
-        Whether records change where they are. In a list, specs behind it see what it leaves.
+        Whether records change where they are. In a list, later specs see what it leaves.
     """
 
     kind: ClassVar[str]
@@ -315,11 +315,11 @@ def _check_once(spec: Spec, others: Sequence[Spec]) -> None:
     if any(each.in_place for each in others):
         raise SdcValueError(
             f"columns are masked again after a spec that promises k for them: "
-            f"{arguments.listed(twice)}. Put that spec behind those that change its columns."
+            f"{arguments.listed(twice)}. Put that spec after those that change its columns."
         )
     raise SdcValueError(
         f"columns are masked by more than one spec: {arguments.listed(twice)}. Specs mask the "
-        "frame as it is, except behind one that changes records in place, such as Recode: put "
+        "frame as it is, except after one that changes records in place, such as Recode: put "
         "that first, mask what the first returns, or name each column once."
     )
 
@@ -329,7 +329,7 @@ def _check_strata(spec: Spec, others: Sequence[Spec]) -> None:
     both = [name for name in spec.by if name in masked]
     if both:
         raise SdcValueError(
-            f"by names columns that another spec masks: {arguments.listed(both)}. Strata are told "
+            f"by names columns that another spec masks: {arguments.listed(both)}. Strata are given "
             "by values that are released as they are, or as a spec before it, such as Recode, "
             "leaves them."
         )

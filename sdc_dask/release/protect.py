@@ -119,8 +119,8 @@ def protect(
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
         :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
-        own, except that the last four go first, in their order, and all behind one of them see
-        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
+        own, except that the last four go first, in their order, and all later ones see
+        what they leave: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
