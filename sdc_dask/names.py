@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
+_Name = TypeVar("_Name", bound=Hashable)
 _NUMBER = r"(?:[\s_.-]?(?:no|nr|num|number))"
 # Whole words at the end of a name: "paid", "grid" and "hundredweight" are none of them.
 _MARKS = re.compile(
@@ -46,7 +48,7 @@ def is_mark(name: Hashable) -> bool:
     return bool(_MARKS.search(str(name)))
 
 
-def units_among(names: Iterable[Hashable]) -> list[Hashable]:
+def units_among(names: Iterable[_Name]) -> list[_Name]:
     """Return the columns that look like persons or households that records belong to.
 
     Examples

@@ -320,6 +320,23 @@ def test_classes_of_a_single_household() -> None:
         units.sdc.anonymity(["rent"], k=5)
 
 
+@pytest.mark.parametrize("order", ["random", "source"])
+def test_files_of_classes_of_a_single_household(tmp_path: Path, order: str) -> None:
+    df = households(60).assign(rent=lambda df: df["rent"] + df.index / 1e6, sex=1)
+    for number in range(3):
+        df.iloc[number::3].to_parquet(tmp_path / f"source-{number}.parquet", index=False)
+    plan = Microaggregation(["rent"], k=5, by="sex")
+    told = "60 of 60 classes of k=5 records or more .* a single 'household'"
+    options: dict[str, Any] = {"drop": "household", "order": order}
+    with dask.config.set(scheduler="threads"):
+        source = [tmp_path / f"source-{number}.parquet" for number in range(3)]
+        with pytest.warns(errors.UnitAdvice, match=told):
+            sdc_dask.protect(source, tmp_path / "one", plan, **options)
+        plan = Microaggregation(["rent"], k=5, by="sex", unit="household")
+        with warnings.catch_warnings(action="error"):
+            sdc_dask.protect(source, tmp_path / "other", plan, **options)
+
+
 def test_classes_of_a_single_household_in_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sdc_dask.engine.lone_units._SAMPLE", 30)
     df = households(60)

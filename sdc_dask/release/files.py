@@ -14,6 +14,7 @@ from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFile
+from sdc_dask.engine.lone_units import LoneUnits, merge_lone_units
 from sdc_dask.engine.unique import nearly_unique
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.release.categories import merged_orders
@@ -49,6 +50,7 @@ class Files:
     unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
     matches: list[Matches]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
+    lone: list[LoneUnits]  # by set of columns that is watched
 
 
 def number_of_files(source: Source, rows: int) -> int:
@@ -143,4 +145,5 @@ def _together(
             for number, columns in enumerate(matched)
         ],
         {name: sum(each.others[name] for each in written) for name in written[0].others},
+        [merge_lone_units(parts) for parts in zip(*(each.lone for each in compared), strict=True)],
     )

@@ -184,7 +184,8 @@ def protect(
     -----
     UserWarning
         If kept columns are unique or nearly so: such a value identifies its record. If all records
-        keep their exact values in columns of numbers that were masked.
+        keep their exact values in columns of numbers that were masked. If classes of k records are
+        of a single household, by a column that is named like one.
 
     Returns
     -------
@@ -339,6 +340,8 @@ class _Run:
                 manifest = _manifest(written.files, layout, self.specs, summary, log)
                 pages.enter_context(self._pages(reported, summary))
                 out.publish(manifest)
+        for (_, k, unit), lone in zip(layout.watched, written.lone, strict=True):
+            lone.advise(k, unit)
         return summary
 
     def _reported(self, masked: Masked) -> Measured | None:
