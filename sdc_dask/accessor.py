@@ -652,7 +652,8 @@ class SdcAccessor:
         names = arguments.compared_columns(self._frame, masked, columns)
         found = sse(self._frame, masked, names)
         if columns is None and is_dask(self._frame):  # where nothing is known before
-            arguments.advise_compared([name for name in names if not found.by_column[name]])
+            same = [name for name in names if not found.by_column[name]]
+            arguments.advise_compared(self._frame, masked, same)
         return found
 
     @staged("Looking for the least SSE")

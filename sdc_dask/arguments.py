@@ -540,7 +540,8 @@ def _in_both(
                 LeftOutAdvice,
             )
         if advise and not is_dask(original) and len(original) >= FEWEST_ADVISED:
-            advise_compared([name for name in names if is_unchanged(original[name], masked[name])])
+            same = [name for name in names if is_unchanged(original[name], masked[name])]
+            advise_compared(original, masked, same)
     else:
         names = name_list(columns, "columns")
     if not names:
@@ -552,9 +553,12 @@ def _in_both(
     return names
 
 
-def advise_compared(unchanged: Sequence[Hashable]) -> None:
-    """Warn of columns that are compared, nobody having named them, and are the same."""
-    if unchanged:
+def advise_compared(original: Frame, masked: Frame, unchanged: Sequence[Hashable]) -> None:
+    """Warn of columns that are compared, nobody having named them, and are the same.
+
+    A frame that is compared with itself is meant: that is what nothing masked would risk.
+    """
+    if unchanged and masked is not original:
         warn(
             f"columns are compared that are the same in both frames: {listed(unchanged)}. An "
             "intruder who knows them links records by them, and they lose nothing. Name in "

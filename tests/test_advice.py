@@ -266,8 +266,11 @@ def test_columns_that_nobody_masked(frame: pd.DataFrame, lazy: bool) -> None:
     if not lazy:
         with pytest.warns(errors.Advice):
             assert original.sdc.linkage(masked).rate == 100
-    with dask.config.set(scheduler="threads"):
+    with dask.config.set(scheduler="threads"), warnings.catch_warnings(action="error"):
         original.sdc.sse(masked, ["income", "age"])  # whoever names a column means it
+        original[["income"]].sdc.sse(masked[["income"]])
+        itself = original[["income"]]
+        assert itself.sdc.sse(itself).sse == 0
 
 
 # Classes
