@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dask.callbacks import Callback
+from sdc_dask.release.unique import Uniqueness
 
 import sdc_dask
 from sdc_dask import Microaggregation
@@ -32,7 +33,6 @@ from sdc_dask.release import source as source_module
 from sdc_dask.release import target as target_module
 from sdc_dask.release import write
 from sdc_dask.release.cluster import local_cluster
-from sdc_dask.release.unique import Uniqueness
 
 COLUMNS = ["income", "tax", "wealth", "age"]
 
