@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.columns import check_numeric, coded_values, to_float
+from sdc_dask.engine.columns import check_numeric, coded_values, one_form, to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.in_place import Allowed, Change, OneOf
 from sdc_dask.engine.strata import comparable
@@ -212,7 +212,7 @@ class Recoding(Change):
     def _recoded(self, part: pd.DataFrame, column: Hashable) -> Any:
         spec, before = self.spec, part[column]
         if spec.targets is None:
-            return _bounded(before, spec.bottom, spec.top)
+            return _bounded(one_form(before), spec.bottom, spec.top)
         codes = spec.codes(part, column)
         unknown = int((codes == _UNKNOWN).sum())
         if unknown:
