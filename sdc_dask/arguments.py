@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.engine.mixed import Reading
 from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
 
 # Names of columns that mark records, or say how many persons they stand for.
@@ -311,8 +312,10 @@ class ByColumn(tuple[tuple[Hashable, Any], ...]):
         return repr(self.to_plain())
 
 
-def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) -> ByColumn:
-    """Return a dict of masked columns as pairs."""
+def by_column(
+    value: Any, name: str, columns: Iterable[Hashable], example: str, what: str = "masked"
+) -> ByColumn:
+    """Return a dict of columns as pairs: of those that are masked, or `what` else they are."""
     if value is None:
         return ByColumn()
     if isinstance(value, ByColumn):
@@ -322,25 +325,27 @@ def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) 
             f"{name} must be a dict from columns, such as {example}, received "
             f"{type(value).__name__}."
         )
-    _check_masked(list(value), name, columns)
+    _check_among(list(value), name, columns, what)
     return ByColumn(value.items())
 
 
-def _check_masked(names: Sequence[Hashable], name: str, columns: Iterable[Hashable]) -> None:
-    """Raise ValueError if columns are named that are not masked."""
+def _check_among(
+    names: Sequence[Hashable], name: str, columns: Iterable[Hashable], what: str
+) -> None:
+    """Raise ValueError if columns are named that are not masked, or `what` else."""
     _check_once(names, name)
     others = [each for each in names if each not in set(columns)]
     if others:
         raise SdcValueError(
-            f"{name} names columns that are not masked: {listed(others)}. Name them in columns, "
+            f"{name} names columns that are not {what}: {listed(others)}. Name them in columns, "
             "too, or leave them out."
         )
 
 
-def orders(value: Any, columns: Iterable[Hashable]) -> ByColumn:
+def orders(value: Any, columns: Iterable[Hashable], what: str = "masked") -> ByColumn:
     """Return the orders of categories by column, each from the lowest to the highest."""
     pairs = []
-    for column, order in by_column(value, "orders", columns, "{'size': ['S', 'M', 'L']}"):
+    for column, order in by_column(value, "orders", columns, "{'size': ['S', 'M', 'L']}", what):
         what = f"the order of column {column!r}"
         if isinstance(order, str) or not isinstance(order, (list, tuple, pd.Index)):
             raise SdcTypeError(
@@ -378,10 +383,26 @@ def importance(value: Any, columns: Iterable[Hashable]) -> ByColumn:
     return ByColumn(pairs)
 
 
-def masked_names(value: Any, name: str, columns: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Return names of masked columns."""
+def reading(ordered: Any, nominal: Any, columns: Sequence[Hashable]) -> Reading:
+    """Return how values of compared columns are read."""
+    found = Reading(
+        dict(orders(ordered, columns, "compared")),
+        masked_names(nominal, "nominal", columns, "compared"),
+    )
+    both = [name for name in found.orders if name in found.nominal]
+    if both:
+        raise SdcValueError(
+            f"orders and nominal both name columns: {listed(both)}. Values have an order, or none."
+        )
+    return found
+
+
+def masked_names(
+    value: Any, name: str, columns: Iterable[Hashable], what: str = "masked"
+) -> tuple[Hashable, ...]:
+    """Return names of columns that are masked, or `what` else they are."""
     names = name_list(value, name)
-    _check_masked(names, name, columns)
+    _check_among(names, name, columns, what)
     return names
 
 
