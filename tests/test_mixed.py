@@ -282,6 +282,40 @@ def test_times_are_rounded_to_what_all_are_multiples_of() -> None:
 # Files
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo", "America/Havana", "+05:30"])
+@pytest.mark.parametrize("unit", ["s", "us", "pyarrow"])
+def test_days_of_a_zone_stay_days(zone: str, unit: str) -> None:
+    # Clocks of Sao Paulo are put forward at midnight, those of Havana back to it.
+    days = pd.DatetimeIndex(pd.date_range("1999-01-01", "2002-12-31")).as_unit(
+        "us" if unit == "pyarrow" else unit
+    )
+    begins = days.tz_localize(zone, nonexistent="shift_forward", ambiguous=np.ones(len(days), bool))
+    rng = np.random.default_rng(1)
+    born = pd.Series(begins).sample(300, replace=True, random_state=1, ignore_index=True)
+    frame = pd.DataFrame({"born": born, "x": rng.integers(0, 5, 300)})
+    frame.loc[5:9, "born"] = pd.NaT
+    if unit == "pyarrow":
+        frame["born"] = frame["born"].astype(pd.ArrowDtype(pa.timestamp("us", tz=zone)))
+    masked = frame.sdc.microaggregate(["born", "x"], k=3, missing="separate")
+    assert masked["born"].dtype == frame["born"].dtype
+    assert masked["born"].isna().sum() == 5
+    found = masked["born"].dropna().astype(born.dtype)
+    assert set(found) <= set(begins)
+    assert found.nunique() > 50
+    # Each is the day that is nearest to the mean of its group.
+    wall = frame["born"].astype(born.dtype).dt.tz_localize(None).dt.normalize()
+    number = (wall - wall.min()).dt.days
+    other = (found.dt.tz_localize(None).dt.normalize() - wall.min()).dt.days
+    means = number.groupby([masked["born"], masked["x"]]).transform("mean")
+    assert (np.abs(means - other).dropna() <= 0.5).all()
+    parts = dd.from_pandas(frame, npartitions=3)
+    lazy = parts.sdc.microaggregate(["born", "x"], k=3, missing="separate")
+    pd.testing.assert_frame_equal(lazy.compute(), masked)
+    # Another time among them, and all are instants again.
+    frame.loc[0, "born"] = frame.loc[0, "born"] + pd.Timedelta("15min")
+    assert frame.sdc.microaggregate(["born", "x"], k=3, missing="separate").shape == frame.shape
+
+
 def test_what_is_measured_is_of_all_masked_columns(tmp_path: Path) -> None:
     frame = people()[["age", "income", "job"]]
     frame.to_parquet(tmp_path / "data.parquet")

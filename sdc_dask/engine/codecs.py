@@ -176,17 +176,24 @@ class Dates(Codec):
         Ticks in a step.
     origin : int
         The first time, in steps.
+    zone : tzinfo or str, optional
+        Steps are days of this zone then, and all times are when these begin.
     """
 
     kind: ClassVar[str] = DATE
     unit: str
     step: int
     origin: int
+    zone: Any = None
 
     def encode(self, column: pd.Series) -> pd.Series:
         """Return steps since the first time."""
         ticks, missing = ticks_of(column)
-        if _unit(column.dtype) != self.unit or (ticks[~missing] % self.step).any():
+        same = _unit(column.dtype) == self.unit
+        if same and self.zone is not None:
+            ticks, begins = local_days(np.where(missing, 0, ticks), self.unit, self.zone)
+            ticks, same = ticks * self.step, bool((begins | missing).all())
+        if not same or (ticks[~missing] % self.step).any():
             raise SdcRuntimeError(
                 f"column {column.name!r} has times of another unit than when it was scanned. "
                 f"{NOT_THE_SAME}"
@@ -199,6 +206,8 @@ class Dates(Codec):
         missing = np.isnan(codes)
         steps = np.where(missing, 0, codes).astype(np.int64)
         ticks = (steps + self.origin) * self.step
+        if self.zone is not None:
+            ticks = day_begins(steps + self.origin, self.unit, self.zone)
         if isinstance(dtype, pd.ArrowDtype):
             arrow = dtype.pyarrow_dtype
             whole = pa.array(ticks, mask=missing)
@@ -438,6 +447,7 @@ class _Times:
     low: int
     high: int
     divisor: int
+    days: bool = True  # whether all are when a day begins in the zone of the column
 
     def __add__(self, other: _Times) -> _Times:
         return _Times(
@@ -445,6 +455,7 @@ class _Times:
             min(self.low, other.low),
             max(self.high, other.high),
             math.gcd(self.divisor, other.divisor),
+            self.days and other.days,
         )
 
     @classmethod
@@ -454,9 +465,9 @@ class _Times:
         if not len(present):
             return cls(frozenset([_unit(column.dtype)]), 2**63, -(2**63), 0)
         divisor = abs(int(np.gcd.reduce(present)))
-        return cls(
-            frozenset([_unit(column.dtype)]), int(present.min()), int(present.max()), divisor
-        )
+        unit, zone = _unit(column.dtype), zone_of(column.dtype)
+        days = zone is not None and bool(local_days(present, unit, zone)[1].all())
+        return cls(frozenset([unit]), int(present.min()), int(present.max()), divisor, days)
 
 
 def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
@@ -475,7 +486,7 @@ def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
         for column, each in wanted.items():
             seen = found[column]
             if each.kind == DATE:
-                codecs[column] = _dates(column, seen)
+                codecs[column] = _dates(column, seen, zone_of(meta_of(frame)[column].dtype))
             else:
                 codecs[column] = _categories(column, each, seen)
     return Coding(codecs)
@@ -541,7 +552,7 @@ def _together(parts: list[dict[Hashable, Any]]) -> dict[Hashable, Any]:
     return merged
 
 
-def _dates(column: Hashable, seen: _Times) -> Dates:
+def _dates(column: Hashable, seen: _Times, zone: Any) -> Dates:
     if len(seen.units) > 1:
         raise SdcTypeError(
             f"column {column!r} has times of different units in some partitions: "
@@ -552,6 +563,9 @@ def _dates(column: Hashable, seen: _Times) -> Dates:
     step = next(step for step in ticks if seen.divisor % step == 0)
     if seen.low > seen.high:
         return Dates(unit, step, 0)  # which has no values, as the scan will say
+    if zone is not None and seen.days:
+        first = int(local_days(np.array([seen.low]), unit, zone)[0][0])
+        return Dates(unit, ticks[0], first, zone)
     if (seen.high - seen.low) // step > LARGEST_EXACT:
         raise SdcValueError(
             f"column {column!r} has times to the nanosecond that lie too far apart for float64 to "
@@ -662,6 +676,45 @@ def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     else:
         ticks = np.asarray(column.array.asi8)
     return ticks, missing
+
+
+def zone_of(dtype: Any) -> Any:
+    """Return the time zone of a dtype, None if it has none, or if its days are those of ticks."""
+    zone = dtype.pyarrow_dtype.tz if _is_arrow_time(dtype) else getattr(dtype, "tz", None)
+    return None if str(zone) in ("None", "UTC", "Etc/UTC") else zone
+
+
+def _is_arrow_time(dtype: Any) -> bool:
+    return isinstance(dtype, pd.ArrowDtype) and pa.types.is_timestamp(dtype.pyarrow_dtype)
+
+
+def local_days(
+    ticks: NDArray[np.int64], unit: str, zone: Any
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the days of a zone that times are in, and which times are when a day begins.
+
+    Examples
+    --------
+    >>> summer = pd.Timestamp("2024-07-02", tz="Europe/Madrid").as_unit("s").value // 10**9
+    >>> local_days(np.array([summer, summer + 3600]), "s", "Europe/Madrid")
+    (array([19906, 19906]), array([ True, False]))
+    """
+    times = pd.DatetimeIndex(ticks.view(f"M8[{unit}]")).tz_localize("UTC").tz_convert(zone)
+    per_day = _NANOSECONDS["D"] // _NANOSECONDS[unit]
+    days = times.tz_localize(None).asi8 // per_day
+    return days, day_begins(days, unit, zone) == ticks
+
+
+def day_begins(days: NDArray[np.int64], unit: str, zone: Any) -> NDArray[np.int64]:
+    """Return when days of a zone begin.
+
+    That is at midnight. Where clocks are put forward then, it is the first time after it, and
+    where they are put back to it, the first of both.
+    """
+    per_day = _NANOSECONDS["D"] // _NANOSECONDS[unit]
+    midnights = pd.DatetimeIndex((days * per_day).view(f"M8[{unit}]"))
+    first = np.ones(len(days), np.bool_)
+    return midnights.tz_localize(zone, ambiguous=first, nonexistent="shift_forward").asi8
 
 
 def _unit(dtype: Any) -> str:
