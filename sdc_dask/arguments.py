@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 import re
@@ -24,9 +25,12 @@ import pandas as pd
 import pyarrow as pa
 
 from sdc_dask.engine.columns import check_numeric, is_numeric
+from sdc_dask.engine.dates import date_text
 from sdc_dask.engine.frames import Frame, meta_of
 from sdc_dask.engine.mixed import Reading
 from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
+
+_DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$")
 
 # Names of columns that mark records, or say how many persons they stand for.
 _MARKS = re.compile(
@@ -129,6 +133,34 @@ def plain_value(value: Any, name: str) -> Any:
     raise SdcTypeError(
         f"{name} must hold texts or finite numbers, received {type(value).__name__}: convert them."
     )
+
+
+def date(value: Any, name: str) -> str | None:
+    """Return a date as the text that stands for it; None for what is no date.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> date(datetime.date(1980, 1, 1), "bins"), date("1980-01-01T06:30", "bins"), date("a", "bins")
+    ('1980-01-01', '1980-01-01 06:30:00', None)
+    """
+    is_text = isinstance(value, str) and _DATE.match(value)
+    if not is_text and not isinstance(value, (datetime.date, np.datetime64)):
+        return None
+    try:
+        time = pd.Timestamp(value)
+    except ValueError:
+        time = pd.NaT
+    if time is pd.NaT:
+        raise SdcValueError(
+            f"{name} holds a date that does not exist, such as the 31st of June: correct it."
+        )
+    if time.tzinfo is not None:
+        raise SdcValueError(
+            f"{name} holds a time with a zone: name local times without one, which are those of "
+            "the zone of a column."
+        )
+    return date_text(time)
 
 
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:

@@ -31,6 +31,15 @@ from sdc_dask.engine.columns import (
     masked_dtype,
     same_array,
 )
+from sdc_dask.engine.dates import (
+    NANOSECONDS,
+    day_begins,
+    is_date,
+    local_days,
+    ticks_of,
+    unit_of,
+    zone_of,
+)
 from sdc_dask.engine.frames import (
     Frame,
     from_partitions,
@@ -47,7 +56,6 @@ NUMBER, WHOLE, DATE, ORDINAL, NOMINAL = "number", "whole number", "date", "ordin
 # More categories are no categories, and a codec holds all of them.
 MOST_CATEGORIES = 100_000
 
-_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # What times are rounded to: the first of these that all of them are multiples of.
 _STEPS = [86_400 * 10**9, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3, 1]
 
@@ -113,6 +121,8 @@ def _kind(dtype: Any) -> str | None:
     """Return what a dtype holds, or None."""
     if is_numeric(dtype):
         return NUMBER
+    if is_date(dtype):
+        return DATE
     if isinstance(dtype, pd.CategoricalDtype):
         return ORDINAL if dtype.ordered else NOMINAL
     if isinstance(dtype, pd.ArrowDtype):
@@ -120,12 +130,8 @@ def _kind(dtype: Any) -> str | None:
         if is_.is_dictionary(arrow):
             known = _kind(pd.ArrowDtype(arrow.value_type)) is not None
             return (ORDINAL if arrow.ordered else NOMINAL) if known else None
-        if is_.is_timestamp(arrow) or is_.is_date(arrow):
-            return DATE
         is_text = is_.is_string(arrow) or is_.is_large_string(arrow)
         return NOMINAL if is_text or is_.is_boolean(arrow) else None
-    if isinstance(dtype, pd.DatetimeTZDtype) or (isinstance(dtype, np.dtype) and dtype.kind == "M"):
-        return DATE
     if isinstance(dtype, pd.SparseDtype):
         return None
     is_text = isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
@@ -189,7 +195,7 @@ class Dates(Codec):
     def encode(self, column: pd.Series) -> pd.Series:
         """Return steps since the first time."""
         ticks, missing = ticks_of(column)
-        same = _unit(column.dtype) == self.unit
+        same = unit_of(column.dtype) == self.unit
         if same and self.zone is not None:
             ticks, begins = local_days(np.where(missing, 0, ticks), self.unit, self.zone)
             ticks, same = ticks * self.step, bool((begins | missing).all())
@@ -463,9 +469,9 @@ class _Times:
         ticks, missing = ticks_of(column)
         present = ticks[~missing]
         if not len(present):
-            return cls(frozenset([_unit(column.dtype)]), 2**63, -(2**63), 0)
+            return cls(frozenset([unit_of(column.dtype)]), 2**63, -(2**63), 0)
         divisor = abs(int(np.gcd.reduce(present)))
-        unit, zone = _unit(column.dtype), zone_of(column.dtype)
+        unit, zone = unit_of(column.dtype), zone_of(column.dtype)
         days = zone is not None and bool(local_days(present, unit, zone)[1].all())
         return cls(frozenset([unit]), int(present.min()), int(present.max()), divisor, days)
 
@@ -559,7 +565,7 @@ def _dates(column: Hashable, seen: _Times, zone: Any) -> Dates:
             f"{', '.join(sorted(seen.units))}. Cast it to one dtype first."
         )
     (unit,) = seen.units
-    ticks = [step // _NANOSECONDS[unit] for step in _STEPS if step >= _NANOSECONDS[unit]]
+    ticks = [step // NANOSECONDS[unit] for step in _STEPS if step >= NANOSECONDS[unit]]
     step = next(step for step in ticks if seen.divisor % step == 0)
     if seen.low > seen.high:
         return Dates(unit, step, 0)  # which has no values, as the scan will say
@@ -663,67 +669,3 @@ def _orders(column: pd.Series) -> Iterable[tuple[Any, ...]]:
         found = pa.array(column.array)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
             yield tuple(chunk.dictionary.to_pylist())
-
-
-def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return times as integers, and which are missing."""
-    missing = column.isna().to_numpy(bool)
-    dtype = column.dtype
-    if isinstance(dtype, pd.ArrowDtype):
-        found = pa.array(column.array)
-        whole = found.cast(pa.int32()) if pa.types.is_date32(dtype.pyarrow_dtype) else found
-        ticks = whole.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    else:
-        ticks = np.asarray(column.array.asi8)
-    return ticks, missing
-
-
-def zone_of(dtype: Any) -> Any:
-    """Return the time zone of a dtype, None if it has none, or if its days are those of ticks."""
-    zone = dtype.pyarrow_dtype.tz if _is_arrow_time(dtype) else getattr(dtype, "tz", None)
-    return None if str(zone) in ("None", "UTC", "Etc/UTC") else zone
-
-
-def _is_arrow_time(dtype: Any) -> bool:
-    return isinstance(dtype, pd.ArrowDtype) and pa.types.is_timestamp(dtype.pyarrow_dtype)
-
-
-def local_days(
-    ticks: NDArray[np.int64], unit: str, zone: Any
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the days of a zone that times are in, and which times are when a day begins.
-
-    Examples
-    --------
-    >>> summer = pd.Timestamp("2024-07-02", tz="Europe/Madrid").as_unit("s").value // 10**9
-    >>> local_days(np.array([summer, summer + 3600]), "s", "Europe/Madrid")
-    (array([19906, 19906]), array([ True, False]))
-    """
-    times = pd.DatetimeIndex(ticks.view(f"M8[{unit}]")).tz_localize("UTC").tz_convert(zone)
-    per_day = _NANOSECONDS["D"] // _NANOSECONDS[unit]
-    days = times.tz_localize(None).asi8 // per_day
-    return days, day_begins(days, unit, zone) == ticks
-
-
-def day_begins(days: NDArray[np.int64], unit: str, zone: Any) -> NDArray[np.int64]:
-    """Return when days of a zone begin.
-
-    That is at midnight. Where clocks are put forward then, it is the first time after it, and
-    where they are put back to it, the first of both.
-    """
-    per_day = _NANOSECONDS["D"] // _NANOSECONDS[unit]
-    midnights = pd.DatetimeIndex((days * per_day).view(f"M8[{unit}]"))
-    first = np.ones(len(days), np.bool_)
-    return midnights.tz_localize(zone, ambiguous=first, nonexistent="shift_forward").asi8
-
-
-def _unit(dtype: Any) -> str:
-    """Return the unit of a time's ticks."""
-    if isinstance(dtype, pd.ArrowDtype):
-        arrow = dtype.pyarrow_dtype
-        if pa.types.is_date(arrow):
-            return "D" if pa.types.is_date32(arrow) else "ms"
-        return arrow.unit
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        return dtype.unit
-    return np.datetime_data(dtype)[0]
