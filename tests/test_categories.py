@@ -371,6 +371,24 @@ def test_those_in_place_come_first(scheduler: str) -> None:
     pd.testing.assert_frame_equal(lazy.compute(), masked)
 
 
+def test_changes_and_counts_are_the_same_everywhere(scheduler: str) -> None:
+    frame = people(300)
+    keys = ["town", "sex", "age"]
+    plan: list[Spec] = [
+        Suppress(["town", "age"], k=4, missing="matches"),
+        Pram(["sex"], keep=0.7, by="text"),
+        Noise(["rent"], sd=0.2),
+        Noise(["hours"], sd=0.1),
+    ]
+    lazy = dd.from_pandas(frame, npartitions=3)
+    masked = frame.sdc.mask(plan, random_state=4)
+    pd.testing.assert_frame_equal(lazy.sdc.mask(plan, random_state=4).compute(), masked)
+    assert lazy.sdc.rare_combinations(keys, k=4) == frame.sdc.rare_combinations(keys, k=4)
+    links = frame.sdc.linkage(masked, "gower", keys, missing="matches")
+    parts = dd.from_pandas(masked, npartitions=3)
+    assert lazy.sdc.linkage(parts, "gower", keys, missing="matches") == links
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
