@@ -369,42 +369,49 @@ def test_files_hold_classes_of_k_and_no_category_that_is_gone(
         assert found[name].astype(str).tolist() == expected[name].astype(str).tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "orders", "others"),
-    [
-        (
-            "adult",
-            {"education_num": list(range(1, 17))},
-            ["workclass", "marital_status", "occupation", "race", "sex"],
-        ),
-        ("sdcmicro_testdata", {"walls": [2, 3, 9]}, ["urbrur", "roof", "water", "relat", "sex"]),
-    ],
-)
-def test_census_like_data(
+CENSUS: dict[str, tuple[list[str], dict[str, list[int]], list[str]]] = {
+    "adult": (
+        ["age", "hours_per_week"],
+        {"education_num": list(range(1, 17))},
+        ["sex", "race", "marital_status", "workclass", "occupation"],
+    ),
+    "sdcmicro_testdata": (
+        ["age", "income"],
+        {"walls": [2, 3, 9]},
+        ["sex", "urbrur", "roof", "water", "relat"],
+    ),
+}
+
+
+@pytest.mark.parametrize("k", [3, 5, 10])
+@pytest.mark.parametrize("width", [5, 6, 7, 8])
+@pytest.mark.parametrize("name", CENSUS)
+def test_all_records_of_census_data_have_k_in_many_columns(
     name: str,
-    orders: dict[str, list[int]],
-    others: list[str],
+    k: int,
+    width: int,
     reference: Callable[[str], pd.DataFrame],
     smallest_class: Callable[..., int],
     tmp_path: Path,
 ) -> None:
-    frame = reference(name)[["age", *orders, *others]].head(4_000)
+    numbers, orders, categories = CENSUS[name]
+    others = categories[: width - len(numbers) - len(orders)]
+    frame = reference(name)[[*numbers, *orders, *others]]
+    assert frame.shape == ({"adult": 32_561, "sdcmicro_testdata": 4_580}[name], width)
     texts = frame.select_dtypes(exclude="number").columns
     frame[texts] = frame[texts].fillna("?")
     frame.to_parquet(tmp_path / "data.parquet")
-    for k in (3, 10):
-        spec = Microaggregation(
-            list(frame), k, orders=orders, nominal=others, keep_integers=True, max_block=1_000
-        )
-        sdc_dask.protect(
-            tmp_path / "data.parquet", tmp_path / "release", spec, order="source", replace=True
-        )
-        released = pd.read_parquet(tmp_path / "release")
-        assert smallest_class(released, list(frame)) >= k
-        for column in (*orders, *others):
-            assert set(released[column]) <= set(frame[column])
-            # Most cells of a category stay, and some do not.
-            assert 0.6 < (released[column] == frame[column]).mean() < 1
+    spec = Microaggregation(
+        list(frame), k, orders=orders, nominal=others, keep_integers=True, max_block=1_000
+    )
+    sdc_dask.protect(tmp_path / "data.parquet", tmp_path / "release", spec, order="source")
+    released = pd.read_parquet(tmp_path / "release")
+    assert len(released) == len(frame)
+    assert smallest_class(released, list(frame)) >= k
+    for column in (*orders, *others):
+        assert set(released[column]) <= set(frame[column])
+        # Most cells of a category stay, and some do not.
+        assert 0.6 < (released[column] == frame[column]).mean() < 1
 
 
 def test_a_category_that_was_not_in_the_data_is_not_released(
