@@ -23,6 +23,7 @@ from sdc_dask.evaluation import (
     compare_mixed,
     score,
     series_score,
+    specs_by_name,
 )
 from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
@@ -31,6 +32,7 @@ from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
 from sdc_dask.masking.noise import Noise
 from sdc_dask.masking.pram import Pram
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
@@ -1024,7 +1026,10 @@ class SdcAccessor:
         **options
             Of the attack. For distances: ``distance="mahalanobis"``, ``standardize=False``,
             ``assignment=True`` (one to one, up to 5,000 records), ``blocking="tree"`` (all records
-            of a large frame, within blocks, for a lower and an upper bound). For probabilities,
+            of a large frame, within blocks, for a lower and an upper bound). For "gower":
+            ``orders=`` and ``nominal=`` as in :meth:`mixed_loss`, and ``missing="matches"`` (a
+            missing masked cell may have been any value: an intruder knows that it was suppressed;
+            by default it is a value of its own). For probabilities,
             of at most 16 columns: ``tolerance=0.1`` and ``unit="value"`` (values agree within 10
             percent of the original value; ``unit="deviation"`` for deviations, ``tolerance=0`` for
             equality), ``false_match``, ``false_nonmatch``, ``max_iterations``. For those who know
@@ -1193,6 +1198,8 @@ class SdcAccessor:
         sample: int | str | None = "auto",
         random_state: int | None = None,
         knows: Mapping[Any, Spec | Sequence[Spec]] | None = None,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Put risk and loss of several maskings into one table, to decide from.
 
@@ -1202,10 +1209,13 @@ class SdcAccessor:
             Masked frames of this frame, by name.
         columns, weights, known, groups, tolerance, unit, sample, random_state
             As in :meth:`score`. All maskings are attacked on the same records. If `columns` names
-            some that are not numeric, columns of every kind are measured, and only `sample` and
-            `random_state` have a meaning.
+            some that are not numeric, or are not read as numbers, columns of every kind are
+            measured, and only `sample` and `random_state` have a meaning.
         knows : dict, optional
-            The spec, or list of specs, of each masking by its name.
+            The spec, or list of specs, of each masking by its name. In columns of every kind it
+            says how they are read, which were recoded, and where missing cells may be suppressed.
+        orders, nominal
+            As in :meth:`mixed_loss`.
 
         Returns
         -------
@@ -1221,7 +1231,8 @@ class SdcAccessor:
             of ``unchanged`` cells of :meth:`mixed_loss`, what has ``moved`` in tables of single
             columns and in those of pairs (``pairs_moved``) and by how many bits the mutual
             ``information`` of pairs has changed, of :meth:`associations`, the percentage that is
-            ``linked`` by ``linkage(masked, "gower")``, and the ``score``, (loss + linked) / 2.
+            ``linked`` by ``linkage(masked, "gower")``, by the ``strongest`` of those that fit what
+            is known, and the ``score``, (loss + linked) / 2.
 
         Examples
         --------
@@ -1242,8 +1253,13 @@ class SdcAccessor:
                 "masked must be a dict of masked frames by name, with at least one, received "
                 f"{type(masked).__name__}."
             )
-        if columns is not None and self._is_mixed(masked.values(), columns):
-            given = {"weights": weights, "known": known, "groups": groups, "knows": knows}
+        specs = specs_by_name(masked, knows)
+        listed = [spec for each in specs.values() for spec in each]
+        if columns is None and reading_of(listed).concerns(meta_of(self._frame).columns):
+            columns = _masked_columns(None, listed)
+        said = orders is not None or nominal is not None
+        if said or (columns is not None and self._is_mixed(masked.values(), columns, specs)):
+            given = {"weights": weights, "known": known, "groups": groups}
             unused = [name for name, value in given.items() if value is not None]
             unused += ["tolerance"] * (tolerance != 0.1) + ["unit"] * (unit != "value")
             if unused:
@@ -1252,7 +1268,14 @@ class SdcAccessor:
                     "out, or name numeric columns."
                 )
             both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
-            return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
+            return compare_mixed(
+                self._frame,
+                masked,
+                both[0],
+                Sampling.of(sample, random_state),
+                specs,
+                arguments.reading(orders, nominal, both[0]),
+            )
         names = [
             arguments.compared_columns(self._frame, each, columns, advise=number == 0)
             for number, each in enumerate(masked.values())
@@ -1276,16 +1299,26 @@ class SdcAccessor:
             knows=knows,
         )
 
-    def _is_mixed(self, masked: Iterable[Frame], columns: Any) -> bool:
-        """Whether some of the columns that are named are not numeric in one of the frames."""
-        return any(
+    def _is_mixed(
+        self, masked: Iterable[Frame], columns: Any, specs: Mapping[Any, Sequence[Spec]]
+    ) -> bool:
+        """Whether some of the columns are not numeric in a frame, or not read as such by a spec."""
+        names = arguments.name_list(columns, "columns")
+        return any(reading_of(each).concerns(names) for each in specs.values()) or any(
             name in meta.columns and not is_numeric(meta[name].dtype)
             for meta in map(arguments.unique_columns, (self._frame, *masked))
-            for name in arguments.name_list(columns, "columns")
+            for name in names
         )
 
     @staged("Measuring loss")
-    def mixed_loss(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> MixedLoss:
+    def mixed_loss(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
+    ) -> MixedLoss:
         """Measure how far records are from their masked versions, in columns of every kind.
 
         Two passes over the original and one over the masked frame, row by row.
@@ -1296,6 +1329,11 @@ class SdcAccessor:
             Of the same kind, with the same rows; other orders are aligned by the index.
         columns : list, optional
             Columns of any kind; by default all that both frames have.
+        orders : dict, optional
+            Lists of all values from the lowest to the highest, by column, such as
+            ``{"education": ["primary", "secondary", "tertiary"]}``: they are compared by ranks.
+        nominal : name or list of names, optional
+            Columns whose values are equal or different, whatever their dtype is: codes.
 
         Returns
         -------
@@ -1321,10 +1359,16 @@ class SdcAccessor:
         {'age': 8.33, 'job': 33.33}
         """
         names = arguments.mixed_columns(self._frame, masked, columns)
-        return mixed_loss(self._frame, masked, names)
+        return mixed_loss(self._frame, masked, names, arguments.reading(orders, nominal, names))
 
     @staged("Counting values")
-    def frequencies(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> Frequencies:
+    def frequencies(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        nominal: Hashable | Sequence[Hashable] | None = None,
+    ) -> Frequencies:
         """Count the values of columns before and after masking.
 
         One pass over each frame.
@@ -1336,6 +1380,8 @@ class SdcAccessor:
         columns : list, optional
             Columns of any kind with up to 10,000 different values; by default all that both frames
             have and that are neither numbers nor dates.
+        nominal : name or list of names, optional
+            Numbers or dates that are codes, to count beside these.
 
         Returns
         -------
@@ -1357,14 +1403,28 @@ class SdcAccessor:
         names = arguments.mixed_columns(self._frame, masked, columns)
         if columns is None:
             meta = meta_of(self._frame)
-            names = tuple(name for name in names if not is_measured(meta[name].dtype))
+            codes = arguments.masked_names(nominal, "nominal", names, "compared")
+            names = tuple(
+                name for name in names if name in codes or not is_measured(meta[name].dtype)
+            )
+        elif nominal is not None:
+            raise SdcTypeError(
+                "nominal has no meaning with columns, whose values are all counted: leave it out, "
+                "or name its columns in columns."
+            )
         if not names:
             raise SdcValueError("columns is empty: both frames have numbers and dates alone.")
         return frequencies(self._frame, masked, names)
 
     @staged("Counting pairs of values")
     def associations(
-        self, masked: Frame, columns: Sequence[Hashable] | None = None, *, bins: int = BINS
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        bins: int = BINS,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
     ) -> Associations:
         """Compare contingency tables and mutual information of pairs before and after masking.
 
@@ -1377,6 +1437,8 @@ class SdcAccessor:
         bins : int, default 10
             Numbers, dates and ordered categories are cut into so many classes, at quantiles of the
             original.
+        orders, nominal
+            As in :meth:`mixed_loss`.
 
         Returns
         -------
@@ -1404,7 +1466,8 @@ class SdcAccessor:
         """
         names = arguments.mixed_columns(self._frame, masked, columns)
         bins = arguments.whole_number(bins, "bins", 2)
-        return associations(self._frame, masked, names, bins)
+        reading = arguments.reading(orders, nominal, names)
+        return associations(self._frame, masked, names, bins, reading)
 
     @staged("Trying maskings")
     def suggest(

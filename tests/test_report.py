@@ -574,7 +574,7 @@ def test_columns_of_every_kind(tmp_path: Path, mixed: pd.DataFrame, edition: str
     assert int(before[4]) > 0 and after[4:] == ["0", "0"]
     (links,) = page.rows("Gower distance")
     found = mixed.sdc.mask(MIXED[0]).sdc.linkage(masked, "gower", columns=["x", "age", "job"])
-    assert links[3] == f"{found.rate:.2f} %" and links[1].endswith("how they were recoded")
+    assert links[3] == f"{found.rate:.2f} %" and links[1].endswith("how columns were recoded")
     (jobs,) = re.findall(r"Frequencies of job before and after masking: ([^<]*)", text)
     assert "cook" in jobs
     (ages,) = re.findall(r"Frequencies of age after masking: ([^<]*)", text)

@@ -104,6 +104,26 @@ def missing_cells(column: pd.Series) -> NDArray[np.bool_]:
     return column.isna().to_numpy(np.bool_)
 
 
+def one_form(column: pd.Series) -> pd.Series:
+    """Return a column whose floats have one zero, and one way of being missing.
+
+    A zero with a sign, and a NaN beside missing cells, look like other values to whoever counts
+    bits, and like the same ones to whoever compares numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> two = pd.arrays.FloatingArray(np.array([-0.0, np.nan, 1.0]), np.array([False, False, True]))
+    >>> one_form(pd.Series(two)).tolist()
+    [0.0, <NA>, <NA>]
+    """
+    if not is_numeric(column.dtype) or not pd.api.types.is_float_dtype(column.dtype):
+        return column
+    values = column.to_numpy(dtype="float64", na_value=np.nan)
+    array = masked_array(np.where(np.isnan(values), np.nan, values), column.dtype)
+    return pd.Series(array, index=column.index, name=column.name)
+
+
 def count_inexact(column: pd.Series) -> int:
     """Count the integers that float64 cannot hold exactly."""
     if not pd.api.types.is_integer_dtype(column.dtype):
@@ -182,15 +202,6 @@ def without_cells(values: pd.Series, gone: NDArray[np.bool_]) -> pd.Series:
     dtype = nullable_dtype(values.dtype)
     kept = np.where(gone, -1, np.arange(len(values)))
     return pd.Series(values.astype(dtype).array.take(kept, allow_fill=True), dtype=dtype)
-
-
-def without_sign(values: pd.Series) -> pd.Series:
-    """Return values of which no zero has a sign, by which records could be told apart."""
-    if not pd.api.types.is_float_dtype(values.dtype):
-        return values
-    if values.dtype == _ARROW_HALF:  # which Arrow does not add
-        return (values.astype(_ARROW_SINGLE) + 0.0).astype(_ARROW_HALF)
-    return values + 0.0
 
 
 def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:

@@ -12,7 +12,7 @@ import pandas as pd
 from sdc_dask import arguments
 from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.frames import Frame, Task, is_dask, meta_of
-from sdc_dask.engine.in_place import Change, changed
+from sdc_dask.engine.in_place import Change, OneForm, changed
 from sdc_dask.engine.trip import (
     Step,
     Trip,
@@ -85,8 +85,18 @@ def plan(frame: Frame, specs: Sequence[Spec], random_state: Any = None) -> list[
         spec = specs[place]
         own = _entropy_of(entropy, drawing, spec) if spec.draws else 0
         seen = _seen(frame, specs, changes_of(planned.values()))
-        planned[place] = Planned(spec, spec.plan(seen, own))
+        planned[place] = Planned(spec, [*_strata_in_one_form(spec, meta), *spec.plan(seen, own)])
     return [planned[place] for place in range(len(specs))]
+
+
+def _strata_in_one_form(spec: Spec, meta: pd.DataFrame) -> list[Change]:
+    """Return what makes floats of `by`, which are not masked, as strata compare them.
+
+    The sign of a zero, or a NaN beside missing cells, would split classes of k.
+    """
+    kept = [] if spec.in_place else [name for name in spec.by if name not in spec.masked]
+    floats = [name for name in kept if pd.api.types.is_float_dtype(meta[name].dtype)]
+    return [OneForm(tuple(floats))] if floats else []
 
 
 def _seen(frame: Frame, specs: Sequence[Spec], changes: Sequence[Change]) -> Frame:

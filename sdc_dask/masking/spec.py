@@ -358,7 +358,8 @@ def _code(value: Any, name: str) -> str:
         return repr(lists[0] if len(lists) == 1 else lists)
     if isinstance(value, (arguments.SeriesSets, arguments.ByColumn)):
         return repr(value)
-    if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
+    is_list = isinstance(value, tuple) and (name in _NAMES or any(map(_is_float, value)))
+    if is_list:
         # A tuple is a pair of measures.
         return f"[{', '.join(repr(e) if name in _NAMES else _code(e, name) for e in value)}]"
     if isinstance(value, float) and not math.isfinite(value):
@@ -413,6 +414,10 @@ def _listed(value: Any, name: str) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float)
 
 
 def _is_tuple(value: Any) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import class_keys
-from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.columns import one_form, to_float
 from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
 from sdc_dask.engine.lone_units import LoneUnits
@@ -342,16 +342,6 @@ def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Tab
     return found
 
 
-def _one_form(values: pd.Series) -> pd.Series:
-    """Return floats as they are written: no sign of zero, and missing if they are no number."""
-    floats = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
-    return pd.Series(
-        pa.array(floats, from_pandas=True)
-        .cast(values.dtype.pyarrow_dtype)
-        .to_pandas(types_mapper=pd.ArrowDtype)
-    )
-
-
 def _fingerprints(
     before: pd.DataFrame, columns: Sequence[str], after: pd.DataFrame, kept: Sequence[str]
 ) -> list[Fingerprint]:
@@ -360,8 +350,7 @@ def _fingerprints(
     Strata that are dropped are those of the source in both.
     """
     column, *by = columns
-    if pd.api.types.is_float_dtype(before[column].dtype):
-        before = before.assign(**{column: _one_form(before[column])})
+    before = before.assign(**{column: one_form(before[column])})
     return [
         fingerprint(
             pd.concat(

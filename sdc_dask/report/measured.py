@@ -13,7 +13,7 @@ from sdc_dask.engine.moments import CoMoments, co_moments
 from sdc_dask.errors import SdcError, SdcValueError
 from sdc_dask.kernels.differences import Grid
 from sdc_dask.masking.microaggregation import Microaggregation
-from sdc_dask.masking.recode import Recode
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.spec import Spec
 from sdc_dask.report.mixed import MixedFigures, mixed_figures
 from sdc_dask.report.roles import Role, roles_of, with_uses
@@ -21,7 +21,7 @@ from sdc_dask.report.series import SeriesFigures, series_figures
 from sdc_dask.report.shapes import Shape, counts_on, dominated, grids_of, shape_of
 from sdc_dask.risk.anonymity import sizes_in, units_in
 from sdc_dask.risk.attacks.fitting import fitting_attacks
-from sdc_dask.risk.attacks.gower import link_by_gower
+from sdc_dask.risk.attacks.gower import BLIND, link_by_gower, strongest_by_gower
 from sdc_dask.risk.diversity import Diversity, diversity
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
@@ -223,7 +223,14 @@ def measure(
     mixed = None
     if original.others:
         everything = (*original.numbers, *original.others)
-        mixed = mixed_figures(original.frame, masked, everything, original.numbers, original.least)
+        mixed = mixed_figures(
+            original.frame,
+            masked,
+            everything,
+            original.numbers,
+            original.least,
+            reading_of(specs),
+        )
     found = _risk(original, masked, specs) if risk else None
     series = series_figures(original.frame, masked, specs, original.sampling, risk=risk)
     used = with_uses(roles, specs, original.confidential)
@@ -346,10 +353,8 @@ def _links_by_all(
 ) -> list[Attack]:
     """Run the attack of an intruder who knows columns of every kind."""
     try:
-        after = link_by_gower(original.frame, masked, known, original.sampling, specs)
-        assumes = f"values of {_names(others)}"
-        if any(isinstance(spec, Recode) for spec in specs):
-            assumes += ", and how they were recoded"
+        knows, after = strongest_by_gower(original.frame, masked, known, original.sampling, specs)
+        assumes = f"values of {_names(others)}" + (f", and {knows}" if knows != BLIND else "")
         return [Attack("Gower distance", assumes, original.gower(known), after)]
     except SdcError as error:
         notes.append(f"Links by columns of every kind could not be measured: {error}")

@@ -7,7 +7,7 @@ microdata", in: Confidentiality, Disclosure, and Data Access, North-Holland, 200
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sdc_dask import arguments
@@ -15,6 +15,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
 from sdc_dask.keywords import nearest
 from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.masking.suppress import MISSING
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
@@ -126,6 +127,8 @@ def linkage(
     if isinstance(attack, (list, tuple)):
         raise SdcTypeError(f"attack must be one of {', '.join(map(repr, NAMES))}: pass columns=.")
     if arguments.one_of(attack, "attack", NAMES) == GOWER:
+        ordered, nominal = options.pop("orders", None), options.pop("nominal", None)
+        missing = arguments.one_of(options.pop("missing", "value"), "missing", MISSING)
         given = {"known": known, "groups": groups, **options}
         unused = [name for name, value in given.items() if value is not None]
         if unused:
@@ -133,7 +136,11 @@ def linkage(
                 f"attack={GOWER!r} takes no {', '.join(unused)}: name the columns that the "
                 "intruder knows in columns."
             )
-        return link_by_gower(original, masked, columns, Sampling.of(sample, random_state))
+        reading = arguments.reading(ordered, nominal, columns)
+        if missing == "matches":
+            reading = replace(reading, open=tuple(columns))
+        sampling = Sampling.of(sample, random_state)
+        return link_by_gower(original, masked, columns, sampling, (), reading)
     make, link = ATTACKS[attack]
     valid = [each.name for each in fields(make)]
     unknown = [name for name in options if name not in valid]
