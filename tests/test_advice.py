@@ -123,6 +123,9 @@ def test_codes_are_told_whatever_masks_them(frame: pd.DataFrame) -> None:
                 each.sdc.rank_swap(["income"], p=10, blocking="tree")
             with told:
                 each.sdc.add_noise(["income"], sd=0.1)
+            # Where they cannot be named, nobody is told to.
+            with pytest.warns(errors.CodedMissingAdvice, match="fill them or drop those records"):
+                each.sdc.mic1d(["income"], kappa=20)
 
 
 def test_codes_stay_out_of_noise(frame: pd.DataFrame) -> None:
@@ -338,6 +341,9 @@ def test_files_of_classes_of_a_single_household(tmp_path: Path, order: str) -> N
         plan = Microaggregation(["rent"], k=5, by="sex", unit="household")
         with warnings.catch_warnings(action="error"):
             sdc_dask.protect(source, tmp_path / "other", plan, **options)
+            # Where k cannot count units, nobody is told to let it.
+            options["keep"] = "sex"
+            sdc_dask.protect(source, tmp_path / "third", sdc_dask.Suppress(["rent"], 5), **options)
 
 
 def test_classes_of_a_single_household_in_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,8 +125,11 @@ class Pile:
         return min((abs(code - self.inner) for code, _ in self.codes), default=0.0)
 
 
-def advise_coded(columns: Mapping[Hashable, Ends]) -> None:
-    """Warn of cells that look like codes of missing ones, and are masked as values."""
+def advise_coded(columns: Mapping[Hashable, Ends], *, named: bool = True) -> None:
+    """Warn of cells that look like codes of missing ones, and are masked as values.
+
+    They can be `named` in missing_values= of most maskings.
+    """
     coded = [
         f"{name!r} ({pile.count} records with {pile.where})"
         for name, ends in columns.items()
@@ -135,7 +138,11 @@ def advise_coded(columns: Mapping[Hashable, Ends]) -> None:
     if coded:
         warn(
             f"cells look like codes of missing ones, such as -9 or 9999: {', '.join(coded)}. "
-            "They are masked as values. If they are codes, name them, for instance "
-            "missing_values=[-9].",
+            "They are masked as values. If they are codes, "
+            + (
+                "name them, for instance missing_values=[-9]."
+                if named
+                else "fill them or drop those records first."
+            ),
             CodedMissingAdvice,
         )

@@ -148,12 +148,13 @@ class Scan:
                 f"columns without any value: {_names(empty)}. Leave them out of `columns`."
             )
 
-    def advise(self, *, averaged: bool) -> None:
+    def advise(self, *, averaged: bool, named: bool = True) -> None:
         """Warn of what looks like a slip, by what was seen in the one pass anyway.
 
-        Whole numbers of few values are one if they are `averaged`.
+        Whole numbers of few values are one if they are `averaged`. Codes of missing cells can be
+        `named`, or must be replaced in the data.
         """
-        advise_coded({name: column.ends for name, column in self.columns.items()})
+        advise_coded({name: column.ends for name, column in self.columns.items()}, named=named)
         few = [name for name, column in self.columns.items() if column.few]
         if few and averaged:
             warn(

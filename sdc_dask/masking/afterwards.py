@@ -27,11 +27,12 @@ def advise(original: pd.DataFrame, masked: pd.DataFrame, specs: Sequence[Spec]) 
         ]
     )
     for spec, columns in sets:
-        if spec.promise is None or spec.unit is not None:
+        k = spec.k_of_records
+        if k is None:
             continue
         others = [name for name in masked.columns if name not in {*columns, *spec.by}]
         for unit in units_among(others):
-            LoneUnits.of(masked, [*columns, *spec.by], unit).advise(spec.promise, unit)
+            LoneUnits.of(masked, [*columns, *spec.by], unit).advise(k, unit)
 
 
 def advise_unchanged(sets: Sequence[Sequence[Hashable]]) -> None:

@@ -136,6 +136,12 @@ class Spec(ABC):
         return None
 
     @property
+    def k_of_records(self) -> int | None:
+        """The k that is promised of records and could be one of units; None otherwise."""
+        takes_units = any(each.name == "unit" for each in fields(self))  # type: ignore[arg-type]
+        return self.promise if takes_units and self.unit is None else None
+
+    @property
     def measures_numbers(self) -> bool:
         """Whether numbers become others that are near: what was lost is their difference."""
         return True

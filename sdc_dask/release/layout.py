@@ -138,9 +138,9 @@ class Layout:
             ),
             alike=tuple((each, str(spec.unit)) for each, spec in promised if spec.units_alike),
             watched=tuple(
-                (each, spec.promise, unit)
+                (each, spec.k_of_records, unit)
                 for each, spec in promised
-                if spec.promise is not None and spec.unit is None
+                if spec.k_of_records is not None
                 for unit in units_among(name for name in schema.names if name not in used)
                 if not pa.types.is_nested(schema.field(unit).type)
             ),
