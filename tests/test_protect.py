@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dask.callbacks import Callback
-from sdc_dask.release.unique import Uniqueness
 
 import sdc_dask
 from sdc_dask import Microaggregation
 from sdc_dask.engine import masks
+from sdc_dask.engine.unique import Uniqueness
 from sdc_dask.errors import UniqueAdvice
 from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids

@@ -478,8 +478,10 @@ def test_what_columns_are_used_for(tmp_path: Path, original: pd.DataFrame) -> No
     assert roles["side"] == "kept; values are never mixed (by)"
     assert roles["home"] == "kept; counted by k (unit)"
     assert roles["job"] == "kept; confidential"
-    assert "code is unique or nearly so: 100 % of its values differ" in page.text
-    assert "home is unique" in page.text  # half of its values differ
+    assert (
+        "code is unique or nearly so: 100 % of its records have a value of their own" in page.text
+    )
+    assert "home is unique" not in page.text  # two records have each value
     assert "wealth is unique" in page.text and "side is unique" not in page.text
     # Both specs have the same columns: they are one set, of which k counts units.
     assert not page.rows("x, <b>y (different home, not records)")

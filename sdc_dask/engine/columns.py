@@ -14,7 +14,6 @@ from sdc_dask.errors import SdcTypeError
 
 LARGEST_EXACT = 2**53
 _ROWS_AT_A_TIME = 4096
-_ARROW_HALF, _ARROW_SINGLE = pd.ArrowDtype(pa.float16()), pd.ArrowDtype(pa.float32())
 
 
 def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = "") -> None:
