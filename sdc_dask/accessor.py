@@ -25,6 +25,7 @@ from sdc_dask.evaluation import (
     series_score,
     specs_by_name,
 )
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
@@ -35,8 +36,9 @@ from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import Suppress
+from sdc_dask.report.mixed import categories_in
 from sdc_dask.report.shapes import histogram_of
 from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
@@ -98,31 +100,12 @@ def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., 
     return decorate
 
 
-def _knows_its_arguments(accessor: type[Any]) -> type[Any]:
+def _know_their_arguments(accessor: type[Any]) -> type[Any]:
     """Make methods say which argument was meant where one is misspelled."""
     for name, method in list(vars(accessor).items()):
         if name[0] != "_":
-            setattr(accessor, name, _checking(method))
+            setattr(accessor, name, knows_its_arguments(method))
     return accessor
-
-
-def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return method  # checks options itself
-    names = [each.name for each in parameters]
-
-    @functools.wraps(method)
-    def check(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in names:
-                raise SdcTypeError(
-                    f"{method.__name__} has no argument {name!r}{nearest(name, names)}. It has: "
-                    f"{', '.join(names)}."
-                )
-        return method(*args, **kwargs)
-
-    return check
 
 
 def _masked_columns(columns: Any, knows: Any) -> Any:
@@ -134,7 +117,7 @@ def _masked_columns(columns: Any, knows: Any) -> Any:
 
 @register_dataframe_accessor("sdc")
 @pd.api.extensions.register_dataframe_accessor("sdc")
-@_knows_its_arguments
+@_know_their_arguments
 class SdcAccessor:
     """Statistical disclosure control of a DataFrame, as ``df.sdc``.
 
@@ -201,7 +184,7 @@ class SdcAccessor:
         >>> df.sdc.blocks(["x0", "x1"], k=3, max_block=1_000)
         Blocks by tree: 10,000 records in 16 blocks
           columns   x0, x1
-          records   596 to 662 a block, median 621 (k = 3, L = 1,000)
+          records   596 to 662 per block, median 621 (k = 3, L = 1,000)
           leaves    16, of which 0 had fewer than k records and were fused
           strata    1
           planned   in 1 pass over the data after the scan
@@ -234,7 +217,7 @@ class SdcAccessor:
             What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`,
             :class:`FuzzyMicroaggregation`, :class:`Recode`, :class:`Suppress`, :class:`Pram` or
             :class:`Noise`. Each of a list masks columns of its own, except that the last four go
-            first, in their order, and all behind one of them see what it leaves: columns that
+            first, in their order, and all later ones see what they leave: columns that
             :class:`Recode` made coarser can be keys of :class:`Suppress`, or strata.
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
@@ -470,8 +453,8 @@ class SdcAccessor:
 
         Notes
         -----
-        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two a
-        column sample and count them, when this is called; the rest is lazy.
+        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two
+        passes per column sample and count them, when this is called; the rest is lazy.
 
         References
         ----------
@@ -668,7 +651,12 @@ class SdcAccessor:
           rows       6                     records
           by_column  age: 0.0751468
         """
-        return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+        names = arguments.compared_columns(self._frame, masked, columns)
+        found = sse(self._frame, masked, names)
+        if columns is None and is_dask(self._frame):  # where nothing is known before
+            same = [name for name in names if not found.by_column[name]]
+            arguments.advise_compared(self._frame, masked, same)
+        return found
 
     @staged("Looking for the least SSE")
     def sse_bound(
@@ -812,9 +800,10 @@ class SdcAccessor:
         -------
         SeriesRisk
             ``euld`` and ``stsld``, the records that are linked to their masked version as the
-            nearest one, by Euclidean and by short time series distance, in the mean over knowing
-            one series, two, and so on to all; ``interval``, the values that lie within p percent
-            of the masked one, in the mean over p = 1, 2, ... 10; and ``dr``, of both a half.
+            nearest one, by Euclidean and by short time series distance, averaged over
+            intruders who know one series, two, and so on to all; ``interval``, the values that lie
+            within p percent of the masked one, averaged over p = 1, 2, ... 10; and ``dr``, half of
+            each.
 
         Notes
         -----
@@ -954,7 +943,7 @@ class SdcAccessor:
         Attacks
             A table, the strongest attack first: what the intruder knows, the percentage of records
             that he links rightly, how many of these he can be certain of, and how many masked
-            records a record can be.
+            records each known record can have become.
 
         Examples
         --------
@@ -1053,7 +1042,7 @@ class SdcAccessor:
         Linkage
             ``rate``, the percentage of right links, with its confidence interval or bounds. Of
             those who know the masking also ``certain``, ``candidates``, ``alone`` and ``few``: how
-            many masked records a record can be.
+            many masked records each known record can have become.
 
         Examples
         --------
@@ -1565,27 +1554,35 @@ class SdcAccessor:
         masked : DataFrame
             Of the same kind.
         column : name
-            A numeric column of both frames.
+            A column of both frames. Of numbers, the picture is a histogram; of anything else,
+            and of numbers with few values, it has bars of frequencies.
         k : int, default 5
-            Bins hold as many records, before and after, and the outermost ones are open: the
-            picture shows nobody.
+            Bins hold as many records, before and after, and the outermost ones are open; rarer
+            categories are drawn as one: the picture shows nobody.
         ax : matplotlib axes, optional
 
         Returns
         -------
         matplotlib axes
         """
-        arguments.compared_columns(self._frame, masked, [column])
+        arguments.mixed_columns(self._frame, masked, [column])
         k = arguments.whole_number(k, "k", 3)
         plots.pyplot()  # before any data is read
-        bins = histogram_of(self._frame, masked, column, k)
-        if bins is None:
+        if all(is_numeric(meta_of(each)[column].dtype) for each in (self._frame, masked)):
+            bins = histogram_of(self._frame, masked, column, k)
+            if bins is not None:
+                return plots.before_after(
+                    bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
+                )
+        shown = categories_in(self._frame, masked, column, k)
+        if shown is None:
             raise SdcValueError(
-                f"column {column!r} has too few records for a picture, or too many with one value."
+                f"column {column!r} has too few records for a picture, or most of them have "
+                f"values that fewer than k={k} records have."
             )
-        return plots.before_after(
-            bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
-        )
+        before = None if shown.renamed else [each.before for each in shown.shown]
+        labels = [each.label for each in shown.shown]
+        return plots.frequencies(labels, before, [each.after for each in shown.shown], column, ax)
 
     @staged("Measuring interval disclosure")
     def interval_disclosure(

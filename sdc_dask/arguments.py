@@ -24,19 +24,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sdc_dask.engine.columns import check_numeric, is_numeric
+from sdc_dask.engine.columns import check_numeric, is_numeric, is_unchanged
 from sdc_dask.engine.dates import date_text
-from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.engine.mixed import Reading
-from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
+from sdc_dask.errors import (
+    FEWEST_ADVISED,
+    LeftOutAdvice,
+    SdcKeyError,
+    SdcTypeError,
+    SdcValueError,
+    UnchangedAdvice,
+    warn,
+)
+from sdc_dask.names import is_mark
 
 _DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$")
-
-# Names of columns that mark records, or say how many persons they stand for.
-_MARKS = re.compile(
-    r"(?i)(^|[\s_.-])(id|ids|identifier|key|serial|uuid|person|household|respondent|weight|weights|"
-    r"wgt|wt)$|(?-i:[a-z](ID|Id|Weight))$"
-)
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -582,7 +585,7 @@ def _in_both(
             for column in meta.columns
             if fits(meta[column].dtype) and column in other.columns
         ]
-        names = tuple(column for column in both if not _MARKS.search(str(column)))
+        names = tuple(column for column in both if not is_mark(column))
         left_out = [column for column in both if column not in names]
         if left_out and advise:
             warn(
@@ -590,6 +593,9 @@ def _in_both(
                 f"{listed(left_out)}. Name in columns= what was masked.",
                 LeftOutAdvice,
             )
+        if advise and not is_dask(original) and len(original) >= FEWEST_ADVISED:
+            same = [name for name in names if is_unchanged(original[name], masked[name])]
+            advise_compared(original, masked, same)
     else:
         names = name_list(columns, "columns")
     if not names:
@@ -599,6 +605,20 @@ def _in_both(
     if len(set(names)) < len(names):
         raise SdcValueError(f"columns are named more than once: {listed(names)}.")
     return names
+
+
+def advise_compared(original: Frame, masked: Frame, unchanged: Sequence[Hashable]) -> None:
+    """Warn of columns that are compared, nobody having named them, and are the same.
+
+    A frame that is compared with itself is meant: that is what nothing masked would risk.
+    """
+    if unchanged and masked is not original:
+        warn(
+            f"columns are compared that are the same in both frames: {listed(unchanged)}. An "
+            "intruder who knows them links records by them, and they lose nothing. Name in "
+            "columns= what was masked.",
+            UnchangedAdvice,
+        )
 
 
 def compared_series(original: Frame, masked: Frame, series: Any) -> SeriesSets:

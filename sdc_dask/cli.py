@@ -34,6 +34,7 @@ from sdc_dask.errors import (
 from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
+from sdc_dask.release.outputs import check_writable
 from sdc_dask.release.places import Place
 from sdc_dask.release.protect import ORDERS
 from sdc_dask.release.signals import stoppable
@@ -52,7 +53,8 @@ Work = Callable[[bool], int]  # of whether the process ends afterwards, to the e
 _TLS = ("tls_ca_file", "tls_cert", "tls_key")
 _WHERE = ("workers", "memory_limit", "scheduler", *_TLS)
 _PAGES = ("report", "external_report", "confidential")
-_OF_THE_RUN = ("replace", *_WHERE, "storage_options", *_PAGES, "json", "quiet", "debug")
+_STORES = ("storage_options", "target_options")
+_OF_THE_RUN = ("replace", *_WHERE, *_STORES, *_PAGES, "json", "quiet", "debug")
 
 
 # Options
@@ -73,6 +75,23 @@ def _pairs(_context: Any, _option: Any, texts: Sequence[str]) -> dict[str, str]:
     if not all(name and sign for name, sign, _ in pairs):
         raise click.BadParameter("must be NAME=VALUE.")  # the text may be a secret
     return {name: value for name, _, value in pairs}
+
+
+def _values(context: Any, option: Any, texts: Sequence[str]) -> dict[str, Any]:
+    return {name: _value(text) for name, text in _pairs(context, option, texts).items()}
+
+
+def _value(text: str) -> Any:
+    """Return what a text means as JSON: a truth, a number, an object; any other as it is.
+
+    A number is one only if it is written as numbers are: a key such as ``12e4`` is a text.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return text if is_number and json.dumps(value) != text else value
 
 
 _workers = click.option(
@@ -108,9 +127,18 @@ _storage_option = click.option(
     "storage_options",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=_pairs,
-    help="how stores are reached, such as endpoint_url=https://...; secrets are better left to the "
+    callback=_values,
+    help="how stores are reached, such as endpoint_url=https://... or anon=true; a value that is "
+    "JSON is what it means there, so that '\"123\"' is a text. Secrets are better left to the "
     "environment; again for others",
+)
+_target_option = click.option(
+    "--target-option",
+    "target_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_values,
+    help="the same for TARGET alone, where --storage-option is then for SOURCE alone",
 )
 _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may show data values")
 
@@ -159,6 +187,7 @@ _debug = click.option("--debug", is_flag=True, help="print tracebacks, which may
     help="read a column as another type, such as price=float64 for decimals; again for others",
 )
 @_storage_option
+@_target_option
 @click.option(
     "--scratch",
     type=click.Path(path_type=Path),
@@ -219,20 +248,20 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
         raise click.UsageError(str(error), context) from None
 
     def work() -> None:
-        stores = options["storage_options"] or None
-        job.check(replace=options["replace"], storage_options=stores)
+        stores = {name: options[name] or None for name in _STORES}
+        job.check(replace=options["replace"], **stores)
         taken = [*job.local_paths, *map(Path, paths)]
         _check_json(options["json"], taken)
         secret = [name for names in options["confidential"] for name in names]
         pages = {name: options[name] for name in ("report", "external_report")}
         pages["confidential"] = secret or None
-        ReleaseReport.of(**pages, outside=taken)  # before workers start
+        reported = ReleaseReport.of(**pages, outside=taken)  # before workers start
+        for page in reported.pages.values() if reported else ():
+            check_writable(page, "report")
         with _client(**{name: options[name] for name in _WHERE}):
             quiet = options["quiet"]
             progress = False if quiet or sys.stderr is None else None
-            summary = job.run(
-                replace=options["replace"], progress=progress, storage_options=stores, **pages
-            )
+            summary = job.run(replace=options["replace"], progress=progress, **stores, **pages)
             _report(summary, options["json"], quiet=quiet)
 
     return lambda last: _run(work, releases=True, debug=options["debug"], last=last)
@@ -298,6 +327,7 @@ def _check_json(file: Path | None, taken: Sequence[Path]) -> None:
             f"--json {str(file)!r} is the job file, or lies in the source or the target: choose "
             "another file."
         )
+    check_writable(file, "--json")
 
 
 def _report(summary: Summary, file: Path | None, *, quiet: bool) -> None:

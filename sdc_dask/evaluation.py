@@ -57,7 +57,7 @@ class Score(Result):
     strongest: str = field(metadata={"note": ""})  # the attack with the most right links
     linked: float = field(metadata={"note": "its right links, percent"})
     score_new: float | None = field(
-        metadata={"note": "with links by who knows the masking: 0.5 il + 0.5 dr_new"}
+        metadata={"note": "with links by an intruder who knows the masking: 0.5 il + 0.5 dr_new"}
     )
     score_max: float = field(
         metadata={"note": "judged by the strongest intruder: 0.5 il + 0.5 dr_max"}

@@ -24,7 +24,8 @@ from sdc_dask.errors import (
     SdcTypeError,
     SdcValueError,
 )
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.keywords import knows_its_arguments, nearest
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.delta import check_delta
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import ORDERS, opened_source, protect
@@ -54,10 +55,11 @@ _AS_GIVEN = (
 )
 _OF_THE_CALL = (
     *("replace", "workers", "memory_limit", "scheduler", "random_state", "seed"),
-    *("storage_options", "report", "external_report", "confidential"),
+    *("storage_options", "target_options", "report", "external_report", "confidential"),
 )
 
 
+@knows_its_arguments
 @dataclass(frozen=True)
 class Job:
     """What :func:`sdc_dask.protect` is asked for, as a value that goes to a file and back.
@@ -152,11 +154,17 @@ class Job:
         return [each for each in (*sources, self.target) if isinstance(each, Path)]
 
     def check(
-        self, *, replace: bool = False, storage_options: Mapping[str, Any] | None = None
+        self,
+        *,
+        replace: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Raise an error if the source cannot be opened, or the target cannot be made."""
         source = list(self.source) if isinstance(self.source, tuple) else self.source
-        _, target, _ = opened_source(source, self.target, self.cast, storage_options, replace)
+        _, target, _ = opened_source(
+            source, self.target, self.cast, storage_options, target_options, replace
+        )
         if self.delta:
             check_delta(target)
 
@@ -164,6 +172,7 @@ class Job:
         self,
         *,
         storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
         replace: bool = False,
         random_state: int | None = None,
         report: str | os.PathLike[str] | None = None,
@@ -187,6 +196,7 @@ class Job:
             cast=self.cast or None,
             scratch=self.scratch,
             storage_options=storage_options,
+            target_options=target_options,
             replace=replace,
             random_state=random_state,
             report=report,

@@ -15,7 +15,7 @@ from sdc_dask import arguments, plots, stages
 from sdc_dask.engine.columns import is_measured, is_numeric
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.mixed import Reading
-from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
+from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError, each_once
 from sdc_dask.evaluation import compare
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
@@ -37,7 +37,7 @@ _P = (2, 5, 10, 20)
 _K_KEYS = (3, 5, 10)  # of suppression, where all columns are categories
 _WIDTH = 100  # of what is printed
 _LONGEST = 32  # letters of a name in the table
-_BLIND = "no attack by who knows this masking"
+_BLIND = "no attack by an intruder who knows this masking"
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,9 @@ class Suggestion(Result):
         lines += self._explained()
         if self.records < self.rows:
             lines += _wrapped(
-                "The sample was masked by itself, and its records are farther apart than all are: "
-                "microaggregation of all loses less. Measure what you choose on all records."
+                "The sample was masked on its own, and its records are farther apart than those of "
+                "the whole frame: microaggregation of all loses less. Measure what you choose on "
+                "all records."
             )
         for note, names in _by_note(self.trials).items():
             some = ", ".join(str(numbers[name]) for name in names)
@@ -220,6 +221,7 @@ def _by_note(trials: Sequence[Trial]) -> dict[str, list[str]]:
     return found
 
 
+@each_once()
 def suggest(
     frame: Frame,
     columns: Any,

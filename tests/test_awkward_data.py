@@ -368,6 +368,16 @@ def test_means_have_no_negative_zeros(road: str) -> None:
     assert not np.signbit(result[result == 0]).any()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "halffloat[pyarrow]"])
+def test_narrow_floats_are_strata_and_keys(dtype: str) -> None:
+    frame = pd.DataFrame({"a": [1.5, 1.5, -0.0, 0.0, 2.5, 2.5], "x": range(6)})
+    frame["a"] = frame["a"].astype(dtype)
+    masked = frame.sdc.microaggregate(["x"], 2, by="a")
+    assert masked["x"].tolist() == [0.5, 0.5, 2.5, 2.5, 4.5, 4.5]
+    assert frame.sdc.suppress(["a"], 3)["a"].isna().all()
+    assert not frame.sdc.suppress(["a"], 2)["a"].isna().any()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "Float32", "float[pyarrow]"])
 def test_means_that_round_to_negative_zero_become_zero(dtype: str) -> None:
     kind = {"float64": np.float64, "float16": np.float16}.get(dtype, np.float32)
@@ -539,7 +549,7 @@ def test_columns_without_an_order_cannot_be_swapped() -> None:
             assert "column 'x' has" in text
             assert says in text
     text = refuse(TypeError, people(6), RankSwap(["text"], 50, blocking="tree"))
-    assert "no real number, as blocks need" in text
+    assert "no real numbers, as blocks need" in text
 
 
 def _told_numbers(number: int) -> pd.DataFrame:

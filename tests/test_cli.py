@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -128,8 +129,8 @@ def test_options_are_the_fields_of_a_spec(
     assert cli.main(["protect", "in", "out", *options.split(), "--drop", "p,q", "--drop", "r"]) == 0
     ((job, run),) = asked
     assert job == Job(Path("in"), Path("out"), spec, ["p", "q", "r"])
-    pages = dict.fromkeys(("report", "external_report", "confidential"))
-    assert run == {"replace": False, "progress": None, "storage_options": None, **pages}
+    none = ("storage_options", "target_options", "report", "external_report", "confidential")
+    assert run == {"replace": False, "progress": None, **dict.fromkeys(none)}
     assert capsys.readouterr() == ("done\n", "")
 
 
@@ -370,6 +371,57 @@ def test_debug_shows_what_is_hidden_otherwise(
 
 
 # Help
+
+
+def test_options_of_stores_are_what_they_mean(
+    survey: Path, tmp_path: Path, asked: list[Any]
+) -> None:
+    texts = {
+        "anon": ("false", False),
+        "port": ("9000", 9000),
+        "ratio": ("0.5", 0.5),
+        "client_kwargs": ('{"verify": false, "x": ["y"]}', {"verify": False, "x": ["y"]}),
+        "none": ("null", None),
+        "endpoint_url": ("https://store:9000/?x=1", "https://store:9000/?x=1"),
+        "key": ('"123"', "123"),
+        "secret": ("12e4", "12e4"),
+        "token": ("0123", "0123"),
+        "text": ("{", "{"),
+    }
+    meant = {name: value for name, (_, value) in texts.items()}
+    pairs = [f"{name}={text}" for name, (text, _) in texts.items()]
+    flags = [text for pair in pairs for text in ("--storage-option", pair)]
+    command = ["-k", "5", *flags, "--target-option", "anon=true"]
+    assert protect(survey, tmp_path / "out", *command) == 0
+    ((_, options),) = asked
+    assert options["storage_options"] == meant
+    assert all(type(options["storage_options"][name]) is type(meant[name]) for name in meant)
+    assert options["target_options"] == {"anon": True}
+
+
+@pytest.mark.parametrize("option", ["--json", "--report", "--external-report"])
+def test_a_file_that_cannot_be_written_is_told_before_the_run(
+    survey: Path,
+    tmp_path: Path,
+    threads: list[tuple],
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+) -> None:
+    # A directory in which nobody makes files, whoever runs the tests.
+    assert protect(survey, tmp_path / "out", "-k", "5", option, "/sys/made") == 1
+    assert "'/sys/made' cannot be written (" in capsys.readouterr().err
+    assert (threads, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_target_in_a_directory_that_is_read_only(
+    survey: Path, threads: list[tuple], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = os.listdir("/sys")
+    assert protect(survey, Path("/sys/release"), "-k", "5") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(("ask for the permission, or choose another place.", "be written to."))
+    assert "/sys/" in line
+    assert os.listdir("/sys") == before
 
 
 def test_help_shows_every_option(capsys: pytest.CaptureFixture[str]) -> None:

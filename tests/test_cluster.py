@@ -10,7 +10,9 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import dask
 import psutil
@@ -139,6 +141,34 @@ def test_paths_that_workers_do_not_see(
     with pytest.raises(SdcRuntimeError, match="as this process does: use a path") as failed:
         check_visible([tmp_path])
     assert f"the worker at {worker} does not see {str(tmp_path)!r}" in str(failed.value)
+
+
+def test_workers_must_see_all_directories_of_a_release(
+    current: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = sdc_dask.datasets.uniform(20, 1).compute()
+    for place in ("a/1.parquet", "a/2.parquet", "b/c/1.parquet"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        frame.to_parquet(tmp_path / place)
+    marked, seen = cluster._marked, []
+
+    def hidden(path: str) -> AbstractContextManager[Any]:
+        seen.append(Path(path).relative_to(tmp_path).as_posix())
+        return contextlib.nullcontext({f"{path}.absent": True}) if path in gone else marked(path)
+
+    monkeypatch.setattr(cluster, "_marked", hidden)
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "to").mkdir()
+    for gone in ([str(tmp_path / "to")], [str(tmp_path / "b/c/1.parquet")]):
+        seen.clear()
+        with pytest.raises(SdcRuntimeError, match=f"does not see '{gone[0]}' as this process"):
+            sdc_dask.protect(
+                [tmp_path / "a", tmp_path / "b/c/1.parquet"],
+                tmp_path / "to" / "release",
+                sdc_dask.Microaggregation(["x0"], k=3),
+                scratch=tmp_path / "scratch",
+            )
+        assert seen == ["a/2.parquet", "b/c/1.parquet", "to", "scratch"]
 
 
 def test_a_directory_that_cannot_be_written_to(

@@ -1,9 +1,10 @@
 """Ten thousand small data sets through every masking that promises k: no class is below it.
 
-Each data set is told by its seed. It has as many records as one to four groups of k, and two or
-three columns of numbers with ties, constants, grids, extremes and missing cells. As a frame of its
-own it goes through one of the maskings, in turn. As a stratum among others, which is masked as if
-it were alone and costs far less, it goes through all of them. Options are drawn, too.
+Each data set is told by its seed. It has as many records as one to four groups of k, two or three
+columns of numbers with ties, constants, grids, extremes and missing cells, and units that some
+records share. As a frame of its own it goes through one of the maskings, in turn. As a stratum
+among others, which is masked as if it were alone and costs far less, it goes through all of them.
+Options are drawn, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sdc_dask import Microaggregation, SdcError, SeriesMicroaggregation, Spec
+from sdc_dask import Microaggregation, SdcError, SeriesMicroaggregation, Spec, Suppress
 from sdc_dask.aggregation import power, sigmoid, threshold
 from sdc_dask.masking.microaggregation import METHODS
 from sdc_dask.masking.series import DISTANCES
@@ -44,11 +45,18 @@ VALUES: dict[str, Callable[[Rng, int], np.ndarray]] = {
     "outlier": lambda rng, n: np.where(rng.permutation(n) == 0, 1e300, rng.integers(0, 3, n)),
     "exact": lambda rng, n: 2.0**53 - rng.integers(0, 3, n),
 }
+VALUES_OF_CODES = [-1.0, 0.0, 2.0, 7.5]
 WHOLE = ("tied", "whole", "exact")
 DTYPES = ["float64", "Float64", "double[pyarrow]"]
 WHOLE_DTYPES = ["int64", "Int64", "int64[pyarrow]"]
 NARROW = ["float32", "float16"]
-MASKINGS = [*METHODS, *DISTANCES]  # all that promise k
+# Ways of MDAV, and suppression: with the methods and distances, these are all that promise k.
+WAYS = [
+    *("nominal", "orders", "keep_integers", "refine", "borders", "merge"),
+    *("unit", "units_alike", "suppress"),
+]
+MASKINGS = [*METHODS, *DISTANCES, *WAYS]
+COMPLETE = [*DISTANCES, "unit", "units_alike"]  # which take strata without missing cells here
 
 
 def column(rng: Rng, n: int) -> pd.Series:
@@ -68,7 +76,12 @@ def data_set(rng: Rng, k: int) -> pd.DataFrame:
     frame = pd.DataFrame({f"x{j}": column(rng, n) for j in range(rng.integers(2, 4))})
     if rng.random() < 0.2:
         frame["x0"] = frame["x0"].mask(rng.random(n) < 0.5)
-    return frame.assign(stratum=rng.integers(0, 2, n))
+    return frame.assign(stratum=rng.integers(0, 2, n), unit=units(rng, n, k))
+
+
+def units(rng: Rng, n: int, k: int) -> np.ndarray:
+    """Return units of n records, at least k different ones if there are so many records."""
+    return np.where(np.arange(n) < k, np.arange(n), rng.integers(0, 2 * k, n))
 
 
 def data_sets(rng: Rng, seeds: range, k: int) -> pd.DataFrame:
@@ -83,6 +96,7 @@ def data_sets(rng: Rng, seeds: range, k: int) -> pd.DataFrame:
         own = np.random.default_rng(seed)
         n = int(own.integers(k, 4 * k + 3))
         part = pd.DataFrame({f"x{j}": VALUES[kind](own, n) for j, kind in enumerate(kinds)})
+        part["unit"] = seed * 100 + units(own, n, k)
         if holes and n >= 2 * k:
             part.loc[own.permutation(n) < own.integers(k, n - k + 1), "x0"] = np.nan
         parts.append(part.assign(stratum=seed))
@@ -95,6 +109,8 @@ def masking(rng: Rng, name: str, columns: list[str], k: int, missing: str, **opt
         normalize = ["series", "component"][rng.integers(2)]
         options |= {"distance": name, "normalize": normalize, "max_block": 2 * k}
         return SeriesMicroaggregation(columns, k, **options)
+    if name in WAYS:
+        return way(rng, name, columns, k, missing, **options)
     own = METHODS[name][1]
     if own == "gain":
         options["gain"] = float(rng.choice([0.0, 0.2, 1.1]))
@@ -111,6 +127,32 @@ def masking(rng: Rng, name: str, columns: list[str], k: int, missing: str, **opt
     return Microaggregation(sets, k, method=name, missing=missing, **options)
 
 
+def way(rng: Rng, name: str, columns: list[str], k: int, missing: str, **options: Any) -> Spec:
+    """Return a way of MDAV, or suppression, which has no strata."""
+    if name == "suppress":
+        return Suppress(columns, k)
+    some = {columns[0]: sorted(VALUES_OF_CODES)} if name == "orders" else None
+    options |= {"orders": some} if some else {}
+    options |= {"nominal": columns[:1]} if name == "nominal" else {}
+    options |= {name: True} if name == "keep_integers" else {}
+    options |= {"refine": 2} if name in ("refine", "borders") else {}
+    options |= {"borders": True} if name == "borders" else {}
+    options |= {"small": "merge", "by": "stratum"} if name == "merge" else {}
+    options |= {"unit": "unit"} if name in ("unit", "units_alike") else {}
+    options |= {"units_alike": True} if name == "units_alike" else {}
+    if rng.random() < 0.5 or name == "borders":
+        options["max_block"] = int(rng.integers(k, 3 * k + 1))
+    return Microaggregation(columns, k, missing=missing, **options)
+
+
+def prepared(rng: Rng, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with what a way of masking needs."""
+    if name == "orders":
+        codes = rng.choice(VALUES_OF_CODES, len(frame))
+        return frame.assign(x0=pd.Series(codes, frame.index).mask(frame["x0"].isna()))
+    return frame
+
+
 def policy(frame: pd.DataFrame) -> str:
     return "separate" if frame.isna().any(axis=None) else "error"
 
@@ -118,13 +160,20 @@ def policy(frame: pd.DataFrame) -> str:
 def classes_below(masked: pd.DataFrame, spec: Spec) -> int:
     """Count classes of fewer than k records that are equal by bits, in all sets of columns.
 
-    Missing cells are all the same NaN.
+    Missing cells are all the same NaN. With units, these are counted, and must be alike if asked.
     """
     below = 0
     for columns in spec.column_sets:
         names = [*columns, *spec.by]
         cells = [masked[name].to_numpy(dtype="float64", na_value=np.nan) for name in names]
-        sizes = Counter(record.tobytes() for record in np.column_stack(cells))
+        classes = [record.tobytes() for record in np.column_stack(cells)]
+        if spec.unit is None:
+            sizes = Counter(classes)
+        else:
+            pairs = set(zip(classes, masked[spec.unit], strict=True))
+            sizes = Counter(each for each, _ in pairs)
+            if spec.units_alike:
+                below += len(pairs) - masked[spec.unit].nunique()
         below += sum(size < spec.promise for size in sizes.values())
     return below
 
@@ -136,9 +185,11 @@ def fuzz_alone(seeds: range) -> Counter[str]:
         rng = np.random.default_rng(seed)
         k = int(rng.integers(2, 6))
         frame = data_set(rng, k)
-        columns = [name for name in frame if name != "stratum"]
+        columns = [name for name in frame if name.startswith("x")]
+        name = MASKINGS[seed % len(MASKINGS)]
+        frame = prepared(rng, name, frame)
         by = {"by": "stratum"} if rng.random() < 0.2 else {}
-        spec = masking(rng, MASKINGS[seed % len(MASKINGS)], columns, k, policy(frame), **by)
+        spec = masking(rng, name, columns, k, policy(frame), **by)
         try:
             masked = frame.sdc.mask(spec)
         except SdcError as error:
@@ -157,11 +208,11 @@ def fuzz_strata(seeds: range) -> Counter[str]:
     rng = np.random.default_rng(seeds.start)
     k = int(rng.integers(2, 6))
     frame = data_sets(rng, seeds, k)
-    columns = [name for name in frame if name != "stratum"]
+    columns = [name for name in frame if name.startswith("x")]
     for name in MASKINGS:
-        whole = frame
-        if name in DISTANCES and policy(frame) == "separate":
-            whole = frame.fillna(0.0)  # series have no gaps
+        whole = prepared(rng, name, frame)
+        if name in COMPLETE and policy(frame) == "separate":
+            whole = frame.fillna(0.0)  # series have no gaps, and units are not in all patterns
         spec = masking(rng, name, columns, k, policy(whole), by="stratum")
         masked = whole.sdc.mask(spec)
         assert len(masked) == len(whole)

@@ -8,9 +8,12 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,12 +33,13 @@ from sdc_dask.release.object_store import (
     Staging,
     check_store_target,
     digest_of,
+    leftovers,
     manifest_of,
     objects_of,
     published,
-    stale_stagings,
 )
 from sdc_dask.release.places import Place
+from sdc_dask.release.processes import Process
 from sdc_dask.release.signals import stoppable
 
 pytest_plugins = ["s3_server"]
@@ -316,7 +320,8 @@ def test_a_release_stands_though_cleaning_up_fails(
             first.publish(store.place("release"))
     assert store.contents().items() >= first.released().items()
     check_store_target(store.place("release"), True)
-    (left,) = stale_stagings(store.place("release"), timedelta(0))
+    (left,) = leftovers(store.place("release"))
+    assert left.is_dead
     left.remove()
     assert store.contents() == first.released()
 
@@ -530,10 +535,13 @@ def test_leftovers_of_a_killed_run_are_found_and_removed(
                 publication.commit(second.manifest)
         _die(publication)
     assert len(store.contents()) > len(before)
-    assert stale_stagings(target) == []  # it may live
-    assert stale_stagings(store.place("other"), timedelta(0)) == []
-    (left,) = stale_stagings(target, timedelta(0))
+    assert leftovers(store.place("other")) == []
+    (left,) = leftovers(target)
     assert left.host
+    assert left.is_dead
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store, "_running", {left.staging.token})
+        assert not left.is_dead
     assert left.started is not None
     assert datetime.now(UTC) - left.started < timedelta(days=1)
     left.remove()
@@ -541,18 +549,80 @@ def test_leftovers_of_a_killed_run_are_found_and_removed(
     check_store_target(target, moment == "committed" or replaces)
 
 
-def test_leftovers_are_told_by_their_age(store: Store, first: Files) -> None:
+def mark(staging: Staging, **changed: Any) -> None:
+    """Write down a run as if it were another one."""
+    values = {"started": datetime.now(UTC).isoformat(), "host": "h", "replaces": []} | changed
+    place = staging.place / STARTED
+    place.fs.pipe_file(place.path, json.dumps(values).encode())
+
+
+def test_leftovers_are_told_by_their_age(store: Store) -> None:
     target = store.place("release")
     stagings = [Staging.of(target) for _ in range(3)]
     now = datetime.now(UTC)
     for staging, days in zip(stagings, (8, 20, 2), strict=True):
-        values = {"started": (now - timedelta(days=days)).isoformat(), "host": "h", "replaces": []}
-        place = staging.place / STARTED
-        place.fs.pipe_file(place.path, json.dumps(values).encode())
-    assert [each.staging for each in stale_stagings(target)] == [stagings[1], stagings[0]]
+        mark(staging, started=(now - timedelta(days=days)).isoformat())
+    assert [each.staging for each in leftovers(target)] == [stagings[j] for j in (1, 0, 2)]
+    assert [each.is_dead for each in leftovers(target)] == [True, True, False]
     headless = Staging.of(target).place / "part"  # its run was killed when it cleaned up
     headless.fs.pipe_file(headless.path, b"part")
-    assert len(stale_stagings(target)) == 3
-    for each in stale_stagings(target, timedelta(0)):
+    assert [each.is_dead for each in leftovers(target)] == [True, True, True, False]
+    for each in leftovers(target):
         each.remove()
     assert store.contents() == {}
+
+
+def test_leftovers_are_told_by_their_process(memory: Store) -> None:
+    target = memory.place("release")
+    this = Process.this()
+    assert this is not None
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        started = _started(process.pid)
+        lives = replace(this, pid=process.pid, started=started)
+        assert not lives.is_dead
+        process.kill()
+    of_others = [replace(lives, boot="other"), replace(lives, namespace="pid:[0]")]
+    assert [each.is_dead for each in (lives, *of_others)] == [True, False, False]
+    assert replace(this, started="1").is_dead  # its number was used again
+    mark(Staging.of(target), process=asdict(lives))
+    (left,) = leftovers(target)
+    assert left.is_dead
+
+
+def _started(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["new", "replaces"])
+def test_what_a_run_that_may_live_has_copied_goes_with_the_next_release(
+    store: Store,
+    tmp_path: Path,
+    first: Files,
+    second: Files,
+    replaces: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = store.place("release")
+    if replaces:
+        Files(tmp_path / "files", "old").publish(target)
+    with published(target, replaces) as publication:
+        first.send(publication.staging)
+        with monkeypatch.context() as patch:
+            patch.setattr(Publication, "clear", lambda self: None)
+            patch.setattr(Publication, "_put_manifest", _fails)
+            with pytest.raises(Failure):
+                publication.commit(first.manifest)
+        _die(publication)
+    mark(publication.staging, replaces=sorted(publication._replaced))
+    second.publish(target, replaces)
+    of_others = {name: content for name, content in store.contents().items() if ".partial/" in name}
+    assert len(of_others) == len(first.files) + 1
+    assert store.contents() == second.released() | of_others
+    with pytest.raises(FileExistsError, match="exists: choose another name"):
+        check_store_target(target, False)
+    stranger = target / "notes.txt"
+    stranger.fs.pipe_file(stranger.path, b"mine")
+    text = refusal(FileExistsError, check_store_target, target, True)
+    assert "other objects (1)" in text
+    assert f"Another run (host 'h', since {datetime.now(UTC):%Y-}" in text
+    assert f"writes under {publication.staging.place.url!r}, or was killed" in text

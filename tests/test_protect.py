@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,10 +19,13 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dask.callbacks import Callback
 
 import sdc_dask
 from sdc_dask import Microaggregation
 from sdc_dask.engine import masks
+from sdc_dask.engine.unique import Uniqueness
+from sdc_dask.errors import UniqueAdvice
 from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids
 from sdc_dask.release import protect as protect_module
@@ -312,6 +318,80 @@ def test_the_hidden_directory_is_closed_to_others(
     assert modes == [0o700, 0o700]
 
 
+def test_pages_of_files_have_checksums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "_GROUP_ROWS", 100)
+    frame = sdc_dask.datasets.uniform(300, 1).compute()
+    frame["kind"] = pd.Categorical(["a", "b", "c"] * 100)
+    frame["text"] = "same"
+    frame.to_parquet(tmp_path / "in.parquet")
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    whole, metadata = file.read_bytes(), pq.read_metadata(file)
+    assert (metadata.num_row_groups, metadata.num_columns) == (3, 3)
+    for group in range(3):
+        for column in range(3):
+            chunk = metadata.row_group(group).column(column)
+            content = bytearray(whole)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            content[start + chunk.total_compressed_size - 1] ^= 1  # the last byte of a page
+            file.write_bytes(content)
+            with (
+                pq.ParquetFile(file, page_checksum_verification=True) as opened,
+                pytest.raises(OSError, match="CRC checksum"),
+            ):
+                opened.read()
+
+
+def test_names_of_tasks_and_of_what_waits_hold_no_values(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "x": [987_654_321.5, 123_454_321.25] * 100,
+            "age": [7_777_711, 7_777_722] * 100,
+            "text": pd.Series(["canaryone", "canarytwo"] * 100),
+            "kind": pd.Categorical(["canarythree", "canaryfour"] * 100),
+            "by": ["canaryfive", "canarysix"] * 100,
+            "unit": [f"canary{i}" for i in range(200)],
+            "key": ["canaryseven", "canaryeight"] * 100,
+        }
+    )
+    frame.to_parquet(tmp_path / "in.parquet", row_group_size=50)
+    specs = [
+        Microaggregation(["x", "kind"], 3, by="by", unit="unit", nominal=["kind"]),
+        sdc_dask.RankSwap(["age", "text"], p=5),
+        sdc_dask.Suppress(["key"], k=2),
+    ]
+    seen: set[str] = set()
+
+    class Look(Callback):
+        def _pretask(self, key: object, _dask: object, _state: object) -> None:
+            seen.add(str(key))
+            seen.update(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+
+    with dask.config.set(scheduler="sync"), Look():
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", specs, drop="unit")
+    assert len(seen) > 50
+    assert any(".work/" in name for name in seen)
+    canaries = ("canary", "987654321", "123454321", "7777711", "7777722")
+    assert not [name for name in seen if any(each in name for each in canaries)]
+
+
+def test_directories_of_others_in_scratch_stay(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    of_others = ["sdc-dask-results", f"sdc-dask-{'0' * 31}", f"sdc-dask-{'0' * 32}-copy"]
+    dead = f"sdc-dask-{'0' * 32}"
+    for name in (*of_others, dead):
+        (scratch / name).mkdir()
+        (scratch / name / "figures.csv").write_text("mine")
+        os.utime(scratch / name, (0, 0))
+    sdc_dask.datasets.uniform(100, 1).to_parquet(tmp_path / "in")
+    spec = Microaggregation(["x0"], 3)
+    sdc_dask.protect(tmp_path / "in", tmp_path / "out", spec, scratch=scratch)
+    assert sorted(each.name for each in scratch.iterdir()) == sorted(of_others)
+    assert all((scratch / name / "figures.csv").exists() for name in of_others)
+
+
 def test_a_local_cluster_listens_on_loopback_only_and_leaves_no_files() -> None:
     with local_cluster(1, "1GiB") as client:
         scratch = client.run(lambda dask_worker: dask_worker.local_directory)
@@ -473,10 +553,15 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
             pa.field("list", pa.list_(pa.field("item", pa.int64(), metadata=secret))),
             pa.field("pair", pa.list_(pa.field("item", pa.int64(), metadata=secret), 2)),
             pa.field("map", pa.map_(pa.string(), pa.field("value", pa.int64(), metadata=secret))),
+            pa.field("large", pa.large_list(pa.field("item", inner, metadata=secret))),
+            pa.field("view", pa.list_view(pa.field("item", pa.int64(), metadata=secret))),
+            pa.field("wide", pa.large_list_view(pa.field("item", inner, metadata=secret))),
         ],
         metadata=secret,
     )
-    columns = [np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, *[[[1, 2]] * 9] * 2, [{"k": 1}] * 9]
+    lists, deep = [[1, 2]] * 9, [[{"a": 1}, {"a": 2}]] * 9
+    columns = [np.arange(9.0), ["text"] * 9, [{"a": 1}] * 9, lists, lists, [{"k": 1}] * 9]
+    columns += [deep, lists, deep]
     table = pa.table(columns, schema=schema)
     pq.write_table(table, tmp_path / "in.parquet")
     assert b"canary" in footer(tmp_path / "in.parquet")
@@ -489,6 +574,48 @@ def test_metadata_of_fields_is_not_released(tmp_path: Path) -> None:
     assert found["nested"].to_pylist() == [{"a": 1}] * 9
     assert found["pair"].to_pylist() == [[1, 2]] * 9
     assert found["map"].to_pylist() == [[("k", 1)]] * 9
+    assert found["view"].to_pylist() == lists
+    assert found["large"].to_pylist() == found["wide"].to_pylist() == deep
+
+
+class Tagged(pa.ExtensionType):
+    """A type of others, with metadata in it."""
+
+    def __init__(self, inner: pa.Field) -> None:
+        super().__init__(pa.list_(inner), "tests.tagged")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    def __hash__(self) -> int:
+        return hash(self.storage_type)
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, _serialized: bytes) -> Tagged:
+        return cls(storage.value_field)
+
+
+def test_metadata_of_fields_of_other_types_is_refused(tmp_path: Path) -> None:
+    pa.register_extension_type(Tagged(pa.field("a", pa.int64())))
+    try:
+        for metadata in (None, {"note": "canary"}):
+            kind = Tagged(pa.field("a", pa.int64(), metadata=metadata))
+            other = pa.ExtensionArray.from_storage(kind, pa.array([[1]] * 9, kind.storage_type))
+            table = pa.table({"x": np.arange(9.0), "other": other})
+            pq.write_table(table, tmp_path / "in.parquet")
+            with contextlib.ExitStack() as stack:
+                if metadata:
+                    refused = pytest.raises(ValueError, match="'other' has the nested type")
+                    stack.enter_context(refused)
+                sdc_dask.protect(
+                    tmp_path / "in.parquet",
+                    tmp_path / f"out-{metadata is None}",
+                    Microaggregation(["x"], 3),
+                    keep="*",
+                )
+    finally:
+        pa.unregister_extension_type("tests.tagged")
+    assert beside(tmp_path / "in.parquet") == ["in.parquet", "out-True"]
 
 
 def test_categories_within_lists_are_refused(tmp_path: Path) -> None:
@@ -558,26 +685,55 @@ def test_kept_columns_that_are_nearly_unique_are_a_warning(
             "name": [f"person {i}" for i in rng.permutation(n)],
             "amount": rng.normal(size=n),
             "mostly": np.where(rng.random(n) < 0.3, 0, np.arange(n)),
-            "half": np.arange(n) // 3,
+            "half": np.where(rng.random(n) < 0.6, rng.integers(0, 100, n), np.arange(n) + n),
+            "twice": np.arange(n) // 2,
             "wave": np.arange(n) % 100,  # unique in no file
             "again": np.tile(np.arange(n // 30), 30),  # unique in each file, and in all of them
             "code": pd.Categorical(rng.choice(list("abc"), n)),
             "few": pd.array([1, *[None] * (n - 1)], "Int64"),
             "list": [[i] for i in range(n)],
+            "struct": [{"i": i} for i in range(n)],
         }
     )
     frame.to_parquet(tmp_path / "source.parquet", row_group_size=1_000)
     monkeypatch.setattr(source_module, "PIECE_BYTES", 1)
     spec = Microaggregation(["x"], 3, max_block=5_000)
-    with pytest.warns(UserWarning, match="kept columns are unique or nearly so") as caught:
+    with pytest.warns(UniqueAdvice, match="kept columns are unique or nearly so") as caught:
         summary = sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "out", spec, keep="*")
     assert set(summary.unique) == {"id", "name", "amount", "mostly"}
+    assert summary.uncounted == ("list", "struct")
+    assert "not counted: list, struct" in repr(summary)
     assert all(abs(summary.unique[name] - 1) < 0.15 for name in ("id", "name", "amount"))
     assert abs(summary.unique["mostly"] - 0.7) < 0.1
     (message,) = [str(each.message) for each in caught]
     assert "drop or mask them" in message
     assert caught[0].filename == __file__
     assert "unique   or nearly so: id, name, amount, mostly" in repr(summary)
+
+
+def test_nothing_is_released_if_advice_is_an_error(tmp_path: Path) -> None:
+    uuids = pa.array([bytes([i] * 16) for i in range(30)], pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), uuids)
+    pq.write_table(pa.table({"x": np.arange(30.0), "id": ids}), tmp_path / "in.parquet")
+    spec = Microaggregation(["x"], 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UniqueAdvice)
+        with pytest.raises(UniqueAdvice, match=r"'id' \(100%\)"):
+            sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+        assert beside(tmp_path / "out") == ["in.parquet"]
+        warnings.simplefilter("ignore", UniqueAdvice)
+        sdc_dask.protect(tmp_path / "in.parquet", tmp_path / "out", spec, keep="*")
+
+
+def test_shares_of_records_are_those_of_all_values() -> None:
+    rng = np.random.default_rng(2)
+    for values, at in ((500, 0.0), (2_000, 0.0), (20_000, 0.02), (200_000, 0.05)):
+        drawn = rng.integers(0, values, 40_000)
+        parts = [Uniqueness.of(pa.chunked_array([part])) for part in np.split(drawn, 8)]
+        merged = Uniqueness.merged([part for part in parts if part is not None])
+        _, counts = np.unique(drawn, return_counts=True)
+        assert merged.rows == 40_000
+        assert merged.share == pytest.approx((counts == 1).sum() / 40_000, abs=at + 1e-9)
 
 
 def test_what_differs_in_few_records_is_no_warning(

@@ -19,6 +19,7 @@ import pytest
 import sdc_dask
 from sdc_dask import cli
 from sdc_dask.release import cluster, directory, signals
+from sdc_dask.release import target as target_module
 from sdc_dask.release.summary import Summary
 
 OPTIONS = ["--columns", "income,age", "-k", "5", "--keep", "region,sex", "--drop", "*"]
@@ -35,7 +36,8 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _usual_handlers() -> Iterator[None]:
     """Handle signals as at a terminal, whatever the tests run under."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    usual = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    usual |= {signal.SIGINT: signal.default_int_handler}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in before.items():
@@ -96,6 +98,36 @@ def test_before_the_release_a_signal_leaves_nothing(
     assert release() == (CODES[number], False)
     said = "interrupted" if number == signal.SIGINT else "terminated"
     assert capsys.readouterr() == ("", f"sdc-dask: {said}.\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_in_python_a_signal_leaves_nothing_either(
+    survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def removed(path: Path) -> None:
+        send(number)  # once more, while it cleans up
+        remove(path)
+
+    remove = target_module.remove
+    monkeypatch.setattr(target_module, "remove", removed)
+    called_with_signal(monkeypatch, directory, "_sync", number)
+    spec = sdc_dask.Microaggregation(["income", "age"], 5)
+    with pytest.raises(SystemExit) as ended:
+        sdc_dask.protect(survey, tmp_path / "release", spec, drop="*")
+    assert ended.value.code == 128 + number
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_handlers_of_a_program_stay(
+    survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
+    called_with_signal(monkeypatch, directory, "_sync", signal.SIGTERM)
+    spec = sdc_dask.Microaggregation(["income", "age"], 5)
+    sdc_dask.protect(survey, tmp_path / "release", spec, drop="*")
+    assert seen == [signal.SIGTERM]
 
 
 def test_nohup(release: Callable[..., tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,9 +119,10 @@ def test_places_that_are_none(where: Any, options: Any, error: type[Exception], 
 def test_reasons_of_a_store_show_no_secret() -> None:
     endpoint = "http://127.0.0.1:1"
     options = {"key": KEY, "client_kwargs": {"aws_secret": SECRET}, "endpoint_url": endpoint}
+    options |= {"token": 1357911, "anon": False, "retries": 1}
     place = Place.of("s3://bucket/x", options)
-    text = f"{KEY} and {SECRET} were refused by http://me:word@127.0.0.1:1/x?sign=abc now"
-    expected = "OSError: *** and *** were refused by http://127.0.0.1:1/x now"
+    text = f"{KEY} and {SECRET} 1357911 were refused by http://me:word@127.0.0.1:1/x?sign=abc now"
+    expected = "OSError: *** and *** *** were refused by http://127.0.0.1:1/x now"
     assert place.reason(OSError(text)) == expected
 
 
@@ -268,8 +269,32 @@ def test_other_kinds_are_refused_with_the_line_that_converts(tmp_path: Path, nam
         text = refusal(ValueError, source)
         assert "only parquet is read" in text
         assert "to_parquet(" in text
-    write(tmp_path / "data" / "x.parquet", x=[1])
-    assert open_source(tmp_path / "data").rows == 1  # others are passed over, as everywhere
+
+
+def test_no_file_is_passed_over_without_a_word(store: Store, folder: Path) -> None:
+    write(folder / "part.12.PARQUET", number=[24])
+    write(folder / "region=north" / "part.13.Parq", number=[25])
+    (folder / "region=north" / "_SUCCESS").touch()
+    (folder / ".part.crc").touch()
+    fs = {"storage_options": store.options}
+    assert open_source(f"{folder}/*.[pP]*").rows == 25
+    assert open_source(f"{folder}/region=*").rows == 1
+    for name in ("part.2.parquet.gz", "more.csv", "deep/read", "part.parquet-2"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(CANARY_TEXT)
+    store.fill(folder, "data")
+    for source, options in (
+        (folder, {}),
+        (f"{folder.parent}/*", {}),
+        (f"{folder}/**", {}),
+        (f"{store.url}/data", fs),
+        (f"{store.url}/data/**", fs),
+    ):
+        text = refusal(ValueError, source, **options)
+        assert "has 4 files not named *.parquet or *.parq" in text, source
+        assert "(.csv: 1, .parquet-2: 1, .parquet.gz: 1, no ending: 1)" in text
+        assert "by a pattern such as 'data/**/*.parquet'" in text
+    assert open_source(f"{folder}/**/*.parquet").rows == 24
 
 
 def test_the_line_that_converts_csv_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

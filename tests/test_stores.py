@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import dask
 import pandas as pd
@@ -15,7 +16,9 @@ from s3_server import Store
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, cli
-from sdc_dask.release import cluster
+from sdc_dask.job import Job
+from sdc_dask.release import cluster, object_store
+from sdc_dask.release.places import Place
 
 pytest_plugins = ["s3_server"]
 
@@ -97,6 +100,62 @@ def test_what_fails_leaves_nothing_in_a_store(
     assert list(tmp_path.iterdir()) == []
 
 
+class Killed(BaseException):
+    """Ends a run that has no chance to clean up."""
+
+
+@pytest.mark.parametrize("of_this_machine", [True, False], ids=["here", "elsewhere"])
+@pytest.mark.parametrize("replaces", [False, True], ids=["new", "replaces"])
+@pytest.mark.parametrize("moment", ["_copy", "_put_manifest", "_clear"])
+def test_a_run_that_was_killed_in_the_commit_blocks_no_other(
+    survey: Path,
+    memory: Store,
+    moment: str,
+    replaces: bool,
+    of_this_machine: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = f"{memory.url}/release"
+
+    def protect(replace: bool) -> None:
+        with dask.config.set(scheduler="sync"):
+            sdc_dask.protect(survey, url, SPECS[1], keep="*", drop="person", replace=replace)
+
+    if replaces:
+        protect(False)
+    copy = object_store._copy
+
+    def killed(*_args: object) -> None:
+        raise Killed
+
+    def copied(*args: Place) -> None:
+        copy(*args)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store.Publication, "clear", lambda self: None)
+        if moment == "_copy":
+            patch.setattr(object_store, "_copy", copied)
+        elif moment == "_put_manifest":
+            patch.setattr(object_store.Publication, "_put_manifest", killed)
+        else:
+            patch.setattr(object_store.Publication, "clear", killed)
+        with pytest.raises(Killed):
+            protect(replaces)
+    (left,) = object_store.leftovers(memory.place("release"))
+    if not of_this_machine:
+        started = left.staging.place / object_store.STARTED
+        values = json.loads(started.fs.cat_file(started.path))
+        values["process"]["boot"] = "another"
+        started.fs.pipe_file(started.path, json.dumps(values).encode())
+    warned = contextlib.nullcontext() if of_this_machine else pytest.warns(match="or was killed")
+    with warned:
+        protect(replaces or moment == "_clear")
+    assert sdc_dask.verify(url).ok
+    staged = [name for name in memory.contents() if ".partial/" in name]
+    assert bool(staged) != of_this_machine
+
+
 def test_the_command_with_a_store(
     survey: Path, s3: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +171,34 @@ def test_the_command_with_a_store(
     assert cli.main(["protect", str(survey), url, *asked, *stores, "--quiet"]) == 0
     assert cli.main(["verify", url, *stores]) == 0
     assert cli.main(["protect", str(survey), url, *asked, *stores, "--quiet"]) == 1
+    of_target = [text.replace("--storage-option", "--target-option") for text in stores]
+    command = ["protect", str(survey), url, *asked, *of_target, "--quiet"]
+    assert cli.main([*command, "--replace"]) == 0
+
+
+def test_source_and_target_are_reached_in_their_own_ways(
+    survey: Path, s3: Store, memory: Store, tmp_path: Path
+) -> None:
+    s3.fill(survey, "survey")
+    options: dict[str, Any] = {"keep": "*", "drop": "person", "scratch": tmp_path}
+    there, back = f"{memory.url}/there", f"{s3.url}/back"
+    sdc_dask.protect(
+        f"{s3.url}/survey",
+        there,
+        SPECS[1],
+        storage_options=s3.options,
+        target_options={},
+        **options,
+    )
+    job = Job(there, back, SPECS[1], keep=["*"], scratch=tmp_path)
+    job.check(target_options=s3.options)
+    job.run(target_options=s3.options)
+    assert sdc_dask.verify(there).ok
+    assert sdc_dask.verify(back, storage_options=s3.options).ok
+    with pytest.raises(ValueError, match="none besides the target, which has options of its own"):
+        sdc_dask.protect(
+            survey, back, SPECS, storage_options={"key": "x"}, target_options={}, **options
+        )
 
 
 def test_options_of_stores_without_one(survey: Path, tmp_path: Path) -> None:

@@ -202,6 +202,16 @@ def test_unknown_categories_of_dask_stay_unknown() -> None:
     assert smallest(masked.compute(), ["sex", "job"]) >= 3
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16", "Float32", "halffloat[pyarrow]"])
+@pytest.mark.parametrize("missing", ["value", "matches"])
+def test_signs_of_zeros_tell_no_records_apart(dtype: str, missing: str) -> None:
+    frame = pd.DataFrame({"a": [0.0, -0.0, 0.0, 1.0, 1.0]}).astype(dtype)
+    masked = frame.sdc.suppress(["a"], 2, missing=missing)
+    assert masked["a"].dtype == dtype
+    assert masked.sdc.anonymity(["a"], 2).k_min == 2
+    assert masked["a"].tolist() == [0.0, 0.0, 0.0, 1.0, 1.0]
+
+
 def test_protect_suppresses_what_was_recoded(tmp_path: Path) -> None:
     frame = sdc_dask.datasets.survey(3_000, seed=2, npartitions=3)
     frame[["age", "sex", "region", "rent"]].to_parquet(tmp_path / "survey", write_index=False)
@@ -235,6 +245,13 @@ def test_protect_counts_matches_both_ways(tmp_path: Path) -> None:
     assert masked.matches.smallest_class == smallest(released, list(frame)) < 5
     assert masked.checked == "matches"
     assert summary.to_dict()["masked"][0]["matches"]["smallest"] >= 5
+    verified = sdc_dask.verify(tmp_path / "out")
+    assert verified.ok
+    assert (
+        f"k = 5 in sex, job, rooms, where a missing cell matches any value: "
+        f"{masked.matches.smallest} records match each; where it does not, "
+        f"{masked.matches.smallest_class} are equal in the smallest class"
+    ) in verified.checked
 
 
 @pytest.mark.parametrize(

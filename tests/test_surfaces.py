@@ -225,6 +225,14 @@ def test_a_misspelled_argument_is_told() -> None:
                 getattr(frame.sdc, name)(**{f"{last}s": 1})
     with pytest.raises(SdcTypeError, match=r"takes no colums .did you mean 'columns'"):
         frame.sdc.linkage(frame, colums=["x"])
+    for call, said in (
+        (lambda: sdc_dask.report(frame, frame, know=1), "report has no .*mean 'knows'"),
+        (lambda: sdc_dask.protect("a", "b", [], kep="*"), "protect has no .*mean 'keep'"),
+        (lambda: sdc_dask.Job("a", "b", [], kep="*"), "Job has no .*mean 'keep'"),
+        (lambda: sdc_dask.RankSwap(["x"], pp=5), "RankSwap has no .*mean 'p'"),
+    ):
+        with pytest.raises(SdcTypeError, match=said):
+            call()
 
 
 @every_method
@@ -387,6 +395,8 @@ def test_options_of_protect(source: Path) -> None:
         ({"keep": "*", "count": [["g", "h"]]}, KeyError, "count names columns that the release"),
         ({"keep": "*", "count": [["g", "g"]]}, ValueError, "count names a column twice in a set"),
         ({"drop": "g", "keep": "*", "count": [["g"]]}, KeyError, "count names columns that the"),
+        ({"target_options": {"key": 1}}, ValueError, "target_options are for a target with a URL"),
+        ({"target_options": "key"}, TypeError, "target_options must be a dict, received str"),
         ({"replace": 1}, TypeError, "replace must be True or False, received int"),
         ({"progress": "yes"}, TypeError, "progress must be True or False, received str"),
     ]

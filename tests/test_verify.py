@@ -18,7 +18,14 @@ import pytest
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap, SdcError, cli, protect, verify
 from sdc_dask.release import cluster
-from sdc_dask.release.manifest import NAME, Manifest, Promise, ReleasedFile, file_digest
+from sdc_dask.release.manifest import (
+    NAME,
+    Manifest,
+    MatchPromise,
+    Promise,
+    ReleasedFile,
+    file_digest,
+)
 
 COLUMNS = ["income", "tax"]
 
@@ -157,14 +164,15 @@ def test_without_a_whole_manifest_it_is_no_release(
         verify(release)
 
 
-def by_hand(folder: Path, values: list[float], promise: Promise) -> Path:
+def by_hand(folder: Path, values: list[float | None], promise: Promise | MatchPromise) -> Path:
     """Make a release whose manifest fits its files, whatever they hold."""
     folder.mkdir()
     table = pa.table({"x": values})
     path = folder / "part-000000.parquet"
     pq.write_table(table, path)
     file = ReleasedFile(path.name, len(values), path.stat().st_size, file_digest(path))
-    Manifest.of([file], table.schema, [], [promise]).write(folder)
+    promises, matches = ([promise], []) if isinstance(promise, Promise) else ([], [promise])
+    Manifest.of([file], table.schema, [], promises, matches=matches).write(folder)
     return folder
 
 
@@ -176,10 +184,14 @@ def by_hand(folder: Path, values: list[float], promise: Promise) -> Path:
         ([1.0, 1.0, 1.0, 2.0], Promise(("x",), 2, 1, 2), False),  # and the manifest says so
         ([1.0, 1.0, 1.0, 1.0], Promise(("x",), 2, 2, 2), False),  # others than were counted
         ([0.0, -0.0, 1.0, 1.0], Promise(("x",), 2, 2, 2), True),  # equal values are equal
+        ([1.0, 1.0, 2.0, None], MatchPromise(("x",), 2, 2, 1), True),  # 2 and the missing one
+        ([1.0, 1.0, 2.0, 3.0], MatchPromise(("x",), 2, 2, 1), False),
+        ([1.0, 1.0, 2.0, 3.0], MatchPromise(("x",), 2, 1, 1), False),
+        ([1.0, 1.0, None, None], MatchPromise(("x",), 2, 2, 1), False),
     ],
 )
 def test_k_is_counted_again(
-    tmp_path: Path, values: list[float], promise: Promise, ok: bool
+    tmp_path: Path, values: list[float | None], promise: Promise | MatchPromise, ok: bool
 ) -> None:
     found = verify(by_hand(tmp_path / "release", values, promise))
     assert found.ok == ok

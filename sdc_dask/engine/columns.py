@@ -22,7 +22,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = ""
         dtype = meta[column].dtype
         if not is_numeric(dtype):
             raise SdcTypeError(
-                f"column {column!r} has dtype {dtype}, which is no real number{why}: "
+                f"column {column!r} has dtype {dtype}, which holds no real numbers{why}: "
                 f"{advice_for(dtype)}"
             )
 
@@ -63,6 +63,14 @@ def advice_for(dtype: object) -> str:
     if is_time(dtype):
         return "convert it to a number first, for example days since a date."
     return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
+
+
+def is_unchanged(before: pd.Series, after: pd.Series) -> bool:
+    """Whether a column holds the same values in the same order, missing cells being equal."""
+    if before.dtype != after.dtype and is_numeric(before.dtype) and is_numeric(after.dtype):
+        old, new = (to_float(each.to_frame(), [each.name]) for each in (before, after))
+        return np.array_equal(old, new, equal_nan=True)
+    return before.equals(after)
 
 
 def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.float64]:

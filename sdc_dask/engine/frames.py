@@ -27,6 +27,7 @@ from distributed import default_client
 
 from sdc_dask.engine import expressions
 from sdc_dask.engine.batches import cut_by_key, put_together, receive, send
+from sdc_dask.engine.patience import patiently
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
 Task = Any  # what a call returns: a Delayed object, or the result itself
@@ -127,11 +128,11 @@ class Calls:
         flat = [self._name_of(each) if isinstance(each, Delayed) else each for each in flat]
         if any(length is not None for length in lengths):
             # Dask optimizes the graphs of tasks in a list before it goes on, each time.
-            made = delayed(_call_with_lists, pure=False)(
-                function, lengths, *flat, dask_key_name=name
+            made = delayed(patiently, pure=False)(
+                _call_with_lists, function, lengths, *flat, dask_key_name=name
             )
         else:
-            made = delayed(function, pure=False)(*flat, dask_key_name=name)
+            made = delayed(patiently, pure=False)(function, *flat, dask_key_name=name)
         self.graph.update(made.dask)
         return Delayed(name, self.graph)
 
@@ -242,7 +243,9 @@ def frame_of(
     read: Callable[..., pd.DataFrame], pieces: Sequence[Any], meta: pd.DataFrame, *args: Any
 ) -> dd.DataFrame:
     """Return a Dask frame with a partition ``read(piece, *args)`` for each piece."""
-    return dd.from_map(read, pieces, args=args, meta=meta, enforce_metadata=False)
+    return dd.from_map(
+        patiently, [read] * len(pieces), pieces, args=args, meta=meta, enforce_metadata=False
+    )
 
 
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:
@@ -340,12 +343,25 @@ def _workers() -> list[dict[str, Any]]:
     """Return what the scheduler knows of its workers; none without a cluster."""
     if not on_cluster():
         return []
-    client = default_client()
     try:
-        asked = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
+        return list(_identity()["workers"].values())
     except OSError:
         return []  # who computes next sees that it is gone
-    return list(asked["workers"].values())
+
+
+def scheduler_without_workers() -> str | None:
+    """Return the address of the scheduler if it answers and has no workers."""
+    try:
+        found = _identity()
+    except (OSError, ValueError):
+        return None
+    return None if found["workers"] else str(found["address"])
+
+
+def _identity() -> dict[str, Any]:
+    """Return what the scheduler says of itself."""
+    client = default_client()
+    return client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
 
 
 def from_partitions(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from sdc_dask import arguments
 from sdc_dask.engine.columns import with_columns
-from sdc_dask.engine.frames import Frame, Task, meta_of
+from sdc_dask.engine.frames import Frame, Task, is_dask, meta_of
 from sdc_dask.engine.in_place import Change, OneForm, changed
 from sdc_dask.engine.trip import (
     Step,
@@ -22,6 +22,7 @@ from sdc_dask.engine.trip import (
     travel_to_files,
 )
 from sdc_dask.errors import SdcValueError
+from sdc_dask.masking.afterwards import advise
 from sdc_dask.masking.spec import Spec, spec_list
 
 
@@ -142,7 +143,10 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     if not keep_order:
         (step,) = planned[0].steps
         return stay_in_blocks(changed(frame, changes_of(planned)), step)
-    return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
+    masked = put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
+    if not is_dask(frame):
+        advise(frame, masked, listed)
+    return masked
 
 
 def _without_codes(frame: Frame, specs: Sequence[Spec]) -> Frame:

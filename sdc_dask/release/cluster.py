@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import itertools
@@ -24,10 +25,9 @@ from sdc_dask import messages
 from sdc_dask.engine.frames import on_cluster
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release import signals
-from sdc_dask.release.leftovers import locked_directory, remove_dead
+from sdc_dask.release.leftovers import run_directory
 from sdc_dask.release.watch import waited
 
-_SCRATCH = "sdc-dask-"
 _SETTINGS = {
     # What workers do not manage must be small: a shuffle waits rather than buffers.
     "distributed.p2p.comm.buffer": "64 MiB",
@@ -72,11 +72,9 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     distributed.Client
     """
     environment = dask.config.get("distributed.nanny.pre-spawn-environ", {})
-    temporary = Path(tempfile.gettempdir())
-    remove_dead(temporary, _SCRATCH + "[0-9a-f]" * 32)
     with (
         # Shuffles and spilling write original values: into a directory of this run's own.
-        locked_directory(temporary / f"{_SCRATCH}{uuid.uuid4().hex}") as scratch,
+        run_directory(Path(tempfile.gettempdir())) as scratch,
         dask.config.set(
             {
                 **_SETTINGS,
@@ -287,18 +285,36 @@ def check_visible(paths: Sequence[str | os.PathLike[str]]) -> None:
         return
     client = default_client()
     with contextlib.ExitStack() as stack:
-        for path in map(os.path.abspath, paths):
-            for mark, seen in stack.enter_context(_marked(path)).items():
+        marks = [
+            (path, mark, seen)
+            for path in dict.fromkeys(map(os.path.abspath, paths))
+            for mark, seen in stack.enter_context(_marked(path)).items()
+        ]
+        answers = waited(client, _looks(client, [(mark, seen) for _, mark, seen in marks]))
+        for (path, _, seen), by_worker in zip(marks, answers, strict=True):
+            for worker, found in by_worker.items():
+                if found != seen and not isinstance(found, CommClosedError):
+                    raise SdcRuntimeError(
+                        f"the worker at {worker} does not see {path!r} as this process does: use a "
+                        "path on a disk that all machines share under one name, with the same "
+                        "permissions, or an object store."
+                    )
+
+
+async def _looks(client: Client, marks: Sequence[tuple[str, int | bool]]) -> list[dict[str, Any]]:
+    """Ask all workers for all marks at once: whether they are there, or their sizes."""
+    return await asyncio.gather(
+        *(
+            client.run(
                 # A function of Python itself: a worker that imports a package answers nobody.
-                look = os.path.lexists if seen is True else os.path.getsize
-                asked = client.run(look, mark, on_error="return", asynchronous=True)
-                for worker, found in waited(client, asked).items():
-                    if found != seen and not isinstance(found, CommClosedError):
-                        raise SdcRuntimeError(
-                            f"the worker at {worker} does not see {path!r} as this process does: "
-                            "use a path on a disk that all machines share under one name, with "
-                            "the same permissions, or an object store."
-                        )
+                os.path.lexists if seen is True else os.path.getsize,
+                mark,
+                on_error="return",
+                asynchronous=True,
+            )
+            for mark, seen in marks
+        )
+    )
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import pyarrow as pa
 from sdc_dask.engine.in_place import Allowed
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking.spec import Spec, in_order
+from sdc_dask.names import units_among
 from sdc_dask.release.directories import level_field
 
 
@@ -48,6 +49,9 @@ class Layout:
         Sets of columns for which k units are promised, and the column of units of each.
     alike : tuple
         Those of them in which all records of a unit are equal.
+    watched : tuple
+        Sets of columns for which k records are promised, k, and a column that looks like units:
+        whether classes are of a single one.
     partition_by : tuple
         Columns by whose values there are directories: these are not in the files.
     allowed : dict
@@ -67,6 +71,7 @@ class Layout:
     known: tuple[tuple[str, ...], ...] = ()
     by_unit: tuple[tuple[tuple[str, ...], str], ...] = ()
     alike: tuple[tuple[tuple[str, ...], str], ...] = ()
+    watched: tuple[tuple[tuple[str, ...], int, str], ...] = ()
     partition_by: tuple[str, ...] = ()
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     matched: tuple[tuple[str, ...], ...] = ()
@@ -132,6 +137,13 @@ class Layout:
                 (each, str(spec.unit)) for each, spec in promised if spec.unit is not None
             ),
             alike=tuple((each, str(spec.unit)) for each, spec in promised if spec.units_alike),
+            watched=tuple(
+                (each, spec.k_of_records, unit)
+                for each, spec in promised
+                if spec.k_of_records is not None
+                for unit in units_among(name for name in schema.names if name not in used)
+                if not pa.types.is_nested(schema.field(unit).type)
+            ),
             partition_by=partition_by,
             matched=tuple(
                 tuple(map(str, columns))
@@ -200,22 +212,37 @@ def _bare(field: pa.Field) -> pa.Field:
             f"column {field.name!r} has categories in lists or structs: those that no record "
             "has would be released with it. Drop it, or write its values as plain texts first."
         )
-    return pa.field(field.name, _bare_type(field.type), field.nullable)
+    bare = _bare_type(field.type)
+    if bare is None:
+        raise SdcValueError(
+            f"column {field.name!r} has the nested type {field.type}, whose fields may hold "
+            "metadata that would be released with it: read it as another type with cast=, or drop "
+            "it."
+        )
+    return pa.field(field.name, bare, field.nullable)
 
 
-def _bare_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose inner fields have no metadata, either."""
+def _bare_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return a type whose inner fields have no metadata, either; None if that is not known."""
     if pa.types.is_struct(kind):
         return pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
     if pa.types.is_list(kind):
         return pa.list_(_bare(kind.value_field))
     if pa.types.is_large_list(kind):
         return pa.large_list(_bare(kind.value_field))
+    if pa.types.is_list_view(kind):
+        return pa.list_view(_bare(kind.value_field))
+    if pa.types.is_large_list_view(kind):
+        return pa.large_list_view(_bare(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_bare(kind.value_field), kind.list_size)
     if pa.types.is_map(kind):
         return pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
-    return kind
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = kind.storage_type
+        bare = _bare_type(stored)
+        return kind if bare is not None and bare.equals(stored, check_metadata=True) else None
+    return None if pa.types.is_nested(kind) else kind
 
 
 def _has_inner_categories(kind: pa.DataType) -> bool:

@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +22,30 @@ from sdc_dask.errors import warn
 
 LOCK = ".lock"
 
+# Names of directories in places that are not ours alone: nobody else has one of these.
+_PREFIX = "sdc-dask-"
+_OF_RUNS = _PREFIX + "[0-9a-f]" * 32
+
 _STARTING_SECONDS = 60  # a directory without a lock that is younger may get one yet
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+@contextlib.contextmanager
+def run_directory(parent: Path) -> Iterator[Path]:
+    """Make a locked directory for a run, and remove those that runs that died have left beside it.
+
+    Parameters
+    ----------
+    parent : Path
+        Where others may have files and directories, too, such as that of temporary files.
+
+    Yields
+    ------
+    Path
+    """
+    remove_dead(parent, _OF_RUNS)
+    with locked_directory(parent / f"{_PREFIX}{uuid.uuid4().hex}") as directory:
+        yield directory
 
 
 @contextlib.contextmanager

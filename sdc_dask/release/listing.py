@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
 from sdc_dask.release.places import Place
+from sdc_dask.results import several
 
 _WILD = frozenset("*?[")
 
@@ -43,6 +44,9 @@ _CONVERSIONS = {
     (".dta",): _PANDAS.format("read_stata", "'data.dta'"),
     (".feather", ".arrow"): _PANDAS.format("read_feather", "'data.feather'"),
 }
+
+
+_PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ def source_files(places: Sequence[Place]) -> list[SourceFile]:
     """Return all files of a source, as they are now: natural order within each place.
 
     Files and directories whose names start with ``_`` or ``.`` are passed over, as everywhere,
-    unless they are named.
+    unless they are named. Any other file that is not parquet is an error: its records would be
+    missing, and nobody would know.
     """
     files = [file for place in places for file in _files_of(place)]
     _check_once(files)
@@ -137,6 +142,8 @@ def _in_directory(directory: Place) -> list[SourceFile]:
     names = [name for name in seen if is_parquet(name)]
     if not names:
         _refuse_kinds(seen, directory)
+    _refuse_others(seen, directory)
+    if not names:
         raise SdcFileNotFoundError(
             f"source {directory.url!r} holds no parquet file (*.parquet, *.parq)."
         )
@@ -161,6 +168,7 @@ def _matching(pattern: Place) -> list[SourceFile]:
     fixed = pattern.path[: min(pattern.path.index(sign) for sign in _WILD & set(pattern.path))]
     above = fixed.rpartition("/")[0]
     files: dict[str, SourceFile] = {}  # once, even if its directory matches, too
+    others = []
     for path in sorted(found, key=_natural):
         place, info = pattern.at(path.rstrip("/")), found[path]
         if _is_hidden(place.path.removeprefix(above).lstrip("/")):
@@ -169,14 +177,18 @@ def _matching(pattern: Place) -> list[SourceFile]:
         if is_directory:
             inner = _files_if_any(place)
             matches = [_file(each.place, base_of(above), state=each.state) for each in inner]
+        elif is_parquet(place.name):
+            matches = [_file(place, base_of(above), info)]
         else:
-            matches = [_file(place, base_of(above), info)] if is_parquet(place.name) else []
+            others.append(path)
+            continue
         files |= {file.place.path: file for file in matches}
     if not files:
         _refuse_kinds(list(found), pattern)
         raise SdcFileNotFoundError(
             f"source {pattern.url!r} matches no parquet file (*.parquet, *.parq)."
         )
+    _refuse_others(others, pattern)
     return list(files.values())
 
 
@@ -238,7 +250,27 @@ def _is_hidden(name: str) -> bool:
 
 def is_parquet(file: str | os.PathLike[str]) -> bool:
     """Whether a file's name is that of a parquet file."""
-    return os.fspath(file).endswith((".parquet", ".parq"))
+    return os.fspath(file).lower().endswith((".parquet", ".parq"))
+
+
+def _refuse_others(names: Sequence[str], place: Place) -> None:
+    """Raise ValueError if there are other files than parquet, which would be passed over."""
+    endings = Counter(_ending(name) for name in names if not is_parquet(name))
+    if not endings:
+        return
+    listed = ", ".join(f"{ending}: {count:,}" for ending, count in sorted(endings.items())[:5])
+    raise SdcValueError(
+        f"source {place.url!r} has {several(endings.total(), 'file')} not named *.parquet or "
+        f"*.parq ({listed}{', ...' if len(endings) > 5 else ''}), and their records would be "
+        "missing: convert or unpack them if they are data, or else remove them, or name the "
+        "parquet files alone, by a list or by a pattern such as 'data/**/*.parquet'."
+    )
+
+
+def _ending(name: str) -> str:
+    """Return how a name ends, with what was packed."""
+    *others, last = ["", *Path(name).suffixes]
+    return (others[-1] + last if last.lower() in _PACKED else last) or "no ending"
 
 
 def _refuse_kinds(names: Sequence[str], place: Place) -> None:

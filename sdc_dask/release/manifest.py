@@ -49,6 +49,19 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class MatchPromise:
+    """Columns in which k records match each, where a missing cell matches any value.
+
+    What was counted: how many match at least, and how many are equal in the smallest class.
+    """
+
+    columns: tuple[str, ...]
+    k: int
+    smallest: int
+    smallest_class: int
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The public part of what is known of a release.
 
@@ -62,6 +75,8 @@ class Manifest:
         What was masked, and how.
     promises : tuple of Promise
         Classes of equal records, counted on the files.
+    matches : tuple of MatchPromise
+        Records that match, counted on the files.
     written : str
         When, in UTC.
     versions : dict
@@ -81,6 +96,7 @@ class Manifest:
     versions: Mapping[str, str]
     partition_by: tuple[str, ...] = ()
     log: ReleasedFile | None = None
+    matches: tuple[MatchPromise, ...] = ()
 
     @classmethod
     def of(
@@ -91,6 +107,7 @@ class Manifest:
         promises: Sequence[Promise],
         partition_by: Sequence[str] = (),
         log: ReleasedFile | None = None,
+        matches: Sequence[MatchPromise] = (),
     ) -> Manifest:
         """Describe files that were just written."""
         return cls(
@@ -103,6 +120,7 @@ class Manifest:
             {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
             tuple(partition_by),
             log,
+            tuple(matches),
         )
 
     @property
@@ -174,6 +192,10 @@ class Manifest:
             values["versions"],
             tuple(values.get("partition_by", ())),
             ReleasedFile(**values["log"]) if values.get("log") else None,
+            tuple(
+                MatchPromise(**{**each, "columns": tuple(each["columns"])})
+                for each in values.get("matches", ())
+            ),
         )
 
 

@@ -20,7 +20,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from sdc_dask.errors import (
 )
 from sdc_dask.release.manifest import NAME, Manifest, no_manifest
 from sdc_dask.release.places import Place
+from sdc_dask.release.processes import Process
 from sdc_dask.release.signals import publishing
 
 # What is in memory of a file on its way: parts of an upload have 5 MiB at least.
@@ -42,6 +43,11 @@ BLOCK_BYTES = 8 * 2**20
 STARTED = "_started.json"
 
 _REQUESTS = 8  # at once
+
+_WEEK = timedelta(days=7)  # longer than a run takes
+
+# Tokens of runs of this process that have not ended.
+_running: set[str] = set()
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -95,7 +101,8 @@ def _known_names(content: bytes | None, target: Place) -> set[str]:
 def check_store_target(target: Place, replace: bool) -> None:
     """Raise an error unless a release can be put there: only a release is replaced.
 
-    That is a manifest, and no objects except those that it names.
+    That is a manifest, and no objects except those that it names. What runs that were killed, or
+    have not ended, have put there does not count: it is no release, and goes when one is committed.
 
     Parameters
     ----------
@@ -116,7 +123,11 @@ def check_store_target(target: Place, replace: bool) -> None:
             f"target {target.url!r} is an object, and only a release is replaced: choose another "
             "name, or remove it yourself."
         )
-    found = objects_of(target)
+    found = set(objects_of(target))
+    others = leftovers(target) if found else []
+    for each in others:
+        with contextlib.suppress(SdcValueError):  # a manifest that is not whole is told below
+            found -= each.staging.abandoned(each.replaces)
     if not found:
         return
     if not replace:
@@ -129,6 +140,7 @@ def check_store_target(target: Place, replace: bool) -> None:
         raise SdcFileExistsError(
             f"target {target.url!r} is {what}, and only a release is replaced, which has a "
             f"{NAME} and the files in it alone: choose another name, or remove it yourself."
+            + "".join(f" {each.described}." for each in others)
         )
 
 
@@ -208,10 +220,12 @@ class Staging:
 
     def _start(self, replaced: Iterable[str] = ()) -> None:
         """Say who writes here, and what is replaced: whoever cleans up must know."""
+        process = Process.this()
         text = json.dumps(
             {
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "host": socket.gethostname(),
+                "process": process and asdict(process),
                 "replaces": sorted(replaced),
             }
         )
@@ -219,19 +233,30 @@ class Staging:
         with place.errors():
             _put(place, text.encode())
 
-    def _clear(self, replaced: Iterable[str]) -> None:
-        """Remove the prefix, and objects at the target that no release has.
+    def abandoned(self, replaced: Iterable[str]) -> set[str]:
+        """Return objects at the target that are of this run, and that no release has.
 
         These are copies of what is under the prefix, and what the run replaced: if its manifest
         is there, the others are no longer of use, and if it is not, its copies are not.
         """
         staged = set(objects_of(self.place)) - {STARTED}
         known = _known_names(_manifest_bytes(self.target), self.target)
-        lost = (staged | set(replaced)) & set(objects_of(self.target)) - known
-        # Without the first, tasks that are still running cannot go on.
+        # Without a manifest, nobody knows what has become of a release that was there.
+        ours = staged | set(replaced) if known else staged
+        return ours & set(objects_of(self.target)) - known
+
+    def _clear(self, replaced: Iterable[str]) -> None:
+        """Remove objects at the target that no release has, and the prefix.
+
+        What says what these are goes after them: if this is stopped, a later run knows.
+        """
+        self._forsake(replaced)
+        # Without this, tasks that are still running cannot go on.
         _remove([self.place / STARTED])
-        _remove([self.target / name for name in sorted(lost)])
         _remove([self.place / name for name in objects_of(self.place)])
+
+    def _forsake(self, replaced: Iterable[str]) -> None:
+        _remove([self.target / name for name in sorted(self.abandoned(replaced))])
 
 
 @contextlib.contextmanager
@@ -260,6 +285,7 @@ class Publication:
     staging: Staging
     _old: bytes | None  # manifest of what is replaced
     _replaced: frozenset[str]  # objects of what is replaced, except for the manifest
+    _others: tuple[Leftover, ...] = ()  # runs that began before, and have not ended or were killed
     is_committed: bool = field(default=False, init=False)
 
     def commit(self, manifest: Manifest) -> None:
@@ -345,6 +371,10 @@ class Publication:
         """Remove what is no longer of use; that it fails is no reason to fail."""
         try:
             self.staging._clear(self._replaced)
+            for each in self._others if self.is_committed else ():
+                # They have lost, since the manifest is not the one that they knew: what they
+                # copied would be read with the release.
+                each.staging._forsake(each.replaces)
         except (SdcError, OSError) as error:
             warn(
                 f"cleaning up failed ({type(error).__name__}); remove "
@@ -385,19 +415,23 @@ def published(target: Place, replace: bool) -> Iterator[Publication]:
     check_store_target(target, replace)
     old = _manifest_bytes(target)
     replaced = frozenset(_known_names(old, target) - {NAME})
-    publication = Publication(Staging.of(target), old, replaced)
+    publication = Publication(Staging.of(target), old, replaced, tuple(leftovers(target)))
+    _running.add(publication.staging.token)
     try:
-        publication.staging._start(replaced)
-    except SdcError:
-        raise  # nothing is there to be removed
-    except BaseException:
-        publication.clear()
-        raise
-    try:
-        yield publication
-    finally:
-        if not publication.is_committed:
+        try:
+            publication.staging._start(replaced)
+        except SdcError:
+            raise  # nothing is there to be removed
+        except BaseException:
             publication.clear()
+            raise
+        try:
+            yield publication
+        finally:
+            if not publication.is_committed:
+                publication.clear()
+    finally:
+        _running.discard(publication.staging.token)
 
 
 def _put_if_unchanged(place: Place, content: bytes, info: Mapping[str, Any] | None) -> None:
@@ -470,6 +504,8 @@ class Leftover:
         None if its run began to remove it.
     host : str
         Of the run.
+    process : Process or None
+        Of the run, where that could be told.
     replaces : tuple of str
         Objects that it was to replace.
     """
@@ -477,25 +513,40 @@ class Leftover:
     staging: Staging
     started: datetime | None
     host: str
+    process: Process | None
     replaces: tuple[str, ...]
 
-    def remove(self) -> None:
-        """Remove it, and whatever its run left at the target that no release has.
+    @property
+    def is_dead(self) -> bool:
+        """Whether its run ended: a process of this machine that is gone, or one of last week.
 
-        Only if its run is dead, which nobody can know from another machine.
+        Whether a run of another machine lives cannot be known.
         """
+        if self.started is None or self.started <= datetime.now(UTC) - _WEEK:
+            return True
+        if self.process is None:
+            return False
+        if self.process == Process.this():
+            return self.staging.token not in _running
+        return self.process.is_dead
+
+    @property
+    def described(self) -> str:
+        """A sentence for whoever knows whether the run lives."""
+        since = f", since {self.started:%Y-%m-%d %H:%M} UTC" if self.started else ""
+        return (
+            f"Another run (host {self.host!r}{since}) writes under {self.staging.place.url!r}, or "
+            "was killed. What it put at the target goes when another run releases there; if it "
+            "was killed, remove the prefix then"
+        )
+
+    def remove(self) -> None:
+        """Remove it, and whatever its run left at the target that no release has."""
         self.staging._clear(self.replaces)
 
 
-def stale_stagings(target: Place, age: timedelta = timedelta(days=7)) -> list[Leftover]:
-    """Return what runs to this target left that began longer ago, oldest first.
-
-    Parameters
-    ----------
-    target : Place
-    age : timedelta, default 7 days
-        Whether a run on another machine lives cannot be known: it should be longer than any takes.
-    """
+def leftovers(target: Place) -> list[Leftover]:
+    """Return what runs to this target left that were killed, or have not ended, oldest first."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.([0-9a-f]{{32}})\.partial")
     with target.errors():
         target.fs.invalidate_cache()
@@ -505,9 +556,7 @@ def stale_stagings(target: Place, age: timedelta = timedelta(days=7)) -> list[Le
             return []
     names = [pattern.fullmatch(entry.rstrip("/").rpartition("/")[2]) for entry in entries]
     found = [_leftover(Staging(target, match[1])) for match in names if match]
-    oldest = datetime.now(UTC) - age
-    stale = [each for each in found if each.started is None or each.started <= oldest]
-    return sorted(stale, key=lambda each: each.started or datetime.min.replace(tzinfo=UTC))
+    return sorted(found, key=lambda each: each.started or datetime.min.replace(tzinfo=UTC))
 
 
 def _leftover(staging: Staging) -> Leftover:
@@ -515,11 +564,13 @@ def _leftover(staging: Staging) -> Leftover:
     with place.errors():
         try:
             values = json.loads(place.fs.cat_file(place.path))
+            process = values.get("process")
             return Leftover(
                 staging,
                 datetime.fromisoformat(values["started"]),
                 str(values["host"]),
+                Process(**process) if process else None,
                 tuple(map(str, values["replaces"])),
             )
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return Leftover(staging, None, "", ())
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return Leftover(staging, None, "", None, ())

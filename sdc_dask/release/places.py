@@ -27,6 +27,8 @@ from sdc_dask.errors import (
 # Options that may be shown where a store cannot be reached; any other may be a secret.
 _SHOWN = {"account_name", "endpoint_url", "host", "port", "project", "region_name"}
 
+_LONG = 5  # digits from which on a number may be a secret: True and 300 are in any text
+
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(://|::)")
 _LOST_SLASH = re.compile(r"([a-z][a-z0-9]+):/[^/]")
 
@@ -265,6 +267,8 @@ def _secrets(options: Any) -> Iterator[str]:
             yield from _secrets(value)
     elif isinstance(options, str) and options:
         yield options
+    elif isinstance(options, (int, float)) and len(str(options)) >= _LONG:
+        yield str(options)
 
 
 def _without_secrets(text: str) -> str:

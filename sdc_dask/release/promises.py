@@ -112,6 +112,11 @@ def combination_counts(part: pd.DataFrame, columns: Sequence[str]) -> pd.DataFra
 def matches(columns: Sequence[str], counts: Sequence[pd.DataFrame]) -> Matches:
     """Return how many records each may be, by the combinations of all files."""
     rule = StrataRule(tuple(columns))
-    found = Combinations(tuple(columns), rule.strata(merge_combinations(list(counts))), Rows(()))
+    strata = rule.strata(merge_combinations(list(counts)))
+    return matches_of(Combinations(tuple(columns), strata, Rows(())))
+
+
+def matches_of(found: Combinations) -> Matches:
+    """Return how many records each may be, by the combinations of all records."""
     codes = found.codes()
     return Matches(int(count_matches(codes, codes, found.counts).min()), int(found.counts.min()))

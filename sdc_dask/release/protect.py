@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,17 @@ from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
-from sdc_dask.errors import SdcError, SdcRuntimeError, SdcTypeError, SdcValueError, warn
+from sdc_dask.errors import (
+    FEWEST_ADVISED,
+    SdcError,
+    SdcRuntimeError,
+    SdcTypeError,
+    SdcValueError,
+    UniqueAdvice,
+    warn,
+)
+from sdc_dask.keywords import knows_its_arguments
+from sdc_dask.masking.afterwards import advise_unchanged
 from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
@@ -38,20 +48,23 @@ from sdc_dask.release.files import Files, number_of_files, write_files
 from sdc_dask.release.layout import Layout
 from sdc_dask.release.listing import asked_places
 from sdc_dask.release.long import Long, write_wide
-from sdc_dask.release.manifest import Manifest, Promise, ReleasedFile
+from sdc_dask.release.manifest import Manifest, MatchPromise, Promise, ReleasedFile
 from sdc_dask.release.measures import measures
+from sdc_dask.release.outputs import check_writable
 from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.progress import compute, say
 from sdc_dask.release.promises import allowed_values, is_noise, noise_of, rounded_noise
 from sdc_dask.release.shuffle import Shuffle
+from sdc_dask.release.signals import unwinding
 from sdc_dask.release.source import Source, open_source, to_pandas
 from sdc_dask.release.summary import MaskedSet, Summary, checks_of
 from sdc_dask.release.target import check_target, output, working_directory, working_parent
 from sdc_dask.release.watch import watched
 from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
-from sdc_dask.report.measured import Measured, Role
+from sdc_dask.report.measured import Measured
 from sdc_dask.report.of_release import ReleaseReport
+from sdc_dask.report.roles import Role
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes, of_units
 from sdc_dask.stages import shown
@@ -60,6 +73,7 @@ from sdc_dask.utility.sse import of_sums
 ORDERS = ("random", "source")
 
 
+@knows_its_arguments
 def protect(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -78,6 +92,7 @@ def protect(
     confidential: str | Sequence[str] | None = None,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
     scratch: str | os.PathLike[str] | None = None,
     replace: bool = False,
     random_state: int | None = None,
@@ -91,15 +106,17 @@ def protect(
     have kept its promise: every class of equal records has at least k, or every column has the
     values that it had, or those alone that the masking makes. A manifest is put beside them, by
     which :func:`verify` looks at the release again. Only then the directory gets the name of the
-    target. If anything fails, there is no target.
+    target. If anything fails, there is no target. Ctrl-C and signals that end a program, such as
+    SIGTERM, leave nothing behind, either, if this is called in the main thread.
 
     Parameters
     ----------
     source : path, URL, or list of them
         Parquet files, directories of them, or patterns such as ``"data/2024-*.parquet"``. What
         fsspec knows is a URL, such as ``s3://``, ``gs://``, ``abfs://`` or ``memory://``.
-        Directories that are named like ``region=north`` give a column. Files may differ in the
-        order of columns, in the width of numbers, and in columns that some have not: they are
+        Directories that are named like ``region=north`` give a column. Files beside them that are
+        not parquet are an error, unless their names start with ``_`` or ``.``. Files may differ in
+        the order of columns, in the width of numbers, and in columns that some have not: they are
         read as one then, and a warning says how.
     target : path or URL
         The directory, or prefix of a store, to make. In a store, where nothing can be renamed, a
@@ -108,8 +125,8 @@ def protect(
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
         :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
-        own, except that the last four go first, in their order, and all behind one of them see
-        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
+        own, except that the last four go first, in their order, and all later ones see
+        what they leave: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
@@ -157,6 +174,9 @@ def protect(
         what cannot be masked as it is, like decimals. A value that would change is an error.
     storage_options : dict, optional
         Of URLs, for fsspec. By default, stores are reached as the environment says.
+    target_options : dict, optional
+        Of the target, if it is reached in another way than the source, for which
+        `storage_options` are then; an empty one is as the environment says.
     scratch : path, optional
         A directory that all workers reach, in which masked values wait: by default beside the
         target, or, for one in a store, where this machine has its temporary files.
@@ -171,8 +191,13 @@ def protect(
 
     Warns
     -----
-    UserWarning
-        If kept columns are unique or nearly so: such a value identifies its record.
+    UniqueAdvice
+        If kept columns are unique or nearly so: such a value identifies its record. It comes before
+        the release is published, so that nothing is released if it is an error.
+    UnchangedAdvice, UnitAdvice
+        If all records keep their exact values in columns of numbers that were masked; if classes
+        of k records are of a single household, by a column that is named like one. Before the
+        release, too.
 
     Returns
     -------
@@ -206,15 +231,20 @@ def protect(
     listed = spec_list(specs)
     for spec in listed:
         spec.to_dict()  # what cannot be written down is not released
-    sources, goal, opened = opened_source(source, target, cast, storage_options, replace)
+    sources, goal, opened = opened_source(
+        source, target, cast, storage_options, target_options, replace
+    )
     local = [Path(each.path) for each in (*sources, goal) if each.is_local]
     reported = ReleaseReport.of(report, external_report, confidential, local)
+    for page in reported.pages.values() if reported else ():
+        check_writable(page, "report")
     if delta:
         check_delta(goal)
     check_workers(opened, goal, working_parent(goal, scratch))
     if opened.unified:
         warn(f"files of the source differ, and are read as one: {'; '.join(opened.unified)}.")
     with (
+        unwinding(),
         watched(show=show),
         working_directory(goal, scratch) as work,
     ):
@@ -225,7 +255,12 @@ def protect(
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
         opened = opened.without_codes(
-            {str(name): spec.missing_values for spec in listed for name in spec.in_sets}
+            {
+                str(name): spec.missing_values
+                for spec in listed
+                if spec.missing_values
+                for name in spec.in_sets
+            }
         )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
@@ -241,15 +276,7 @@ def protect(
         run = _Run(
             opened, goal, work, listed, layout, dropped, order, delta, measure, reported, show
         )
-        summary = run.protect(replace, random_state)
-    if summary.unique:
-        named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
-        warn(
-            f"kept columns are unique or nearly so, by the share of values that differ: {named}. "
-            "Whoever knows such a value knows the record: drop or mask them, unless they mean "
-            "nothing outside of the release."
-        )
-    return summary
+        return run.protect(replace, random_state)
 
 
 @dataclass(frozen=True)
@@ -315,6 +342,8 @@ class _Run:
                 written = replace_fields(written, values=written.values | sums)
                 summary = self._summary(planned, written, measured, directories)
                 _verify(self.source, written, summary)
+                # While there is no release: a warning may be an error.
+                _advise(summary, layout, written)
                 directories.check(written.files)
                 log = write_log(out.directory, written.files, layout) if self.delta else None
                 manifest = _manifest(written.files, layout, self.specs, summary, log)
@@ -465,6 +494,7 @@ class _Run:
             sse=loss,
             seconds=self.seconds,
             unique=written.unique,
+            uncounted=written.uncounted,
             partition_by=layout.partition_by,
             directories=len(directories.rows),
             smallest_directory=min(directories.rows.values()) if layout.partition_by else None,
@@ -478,20 +508,32 @@ def opened_source(
     target: Any,
     cast: Mapping[str, str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
     replace: bool = False,
 ) -> tuple[list[Place], Place, Source]:
     """Return where to read and to write, and the source; raise an error if either cannot be.
 
     Options are for what is not of this machine.
     """
-    given = [*(source if isinstance(source, (list, tuple)) else [source]), target]
-    options = [storage_options if is_remote(each) else None for each in given]
-    if storage_options and not any(options):
-        raise SdcValueError(
-            "storage_options are for URLs such as 's3://bucket/name', and there is none: leave "
-            "them out."
+    read = list(source) if isinstance(source, (list, tuple)) else [source]
+    own = target_options is not None
+    if own and not isinstance(target_options, Mapping):
+        raise SdcTypeError(
+            f"target_options must be a dict, received {type(target_options).__name__}."
         )
-    *places, goal = [Place.of(*each) for each in zip(given, options, strict=True)]
+    if storage_options and not any(map(is_remote, read if own else [*read, target])):
+        raise SdcValueError(
+            "storage_options are for URLs such as 's3://bucket/name', and there is none"
+            f"{' besides the target, which has options of its own' if own else ''}: leave them out."
+        )
+    if own and not is_remote(target):
+        raise SdcValueError(
+            "target_options are for a target with a URL such as 's3://bucket/name', and it has "
+            "none: leave them out."
+        )
+    places = [Place.of(each, storage_options if is_remote(each) else None) for each in read]
+    there = target_options if own else storage_options
+    goal = Place.of(target, there if is_remote(target) else None)
     sources = asked_places(places)
     check_target(sources, goal, replace)
     opened = open_source(sources, cast=cast)
@@ -590,6 +632,23 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
         )
 
 
+def _advise(summary: Summary, layout: Layout, written: Files) -> None:
+    """Warn of what was most likely not meant."""
+    if summary.rows >= FEWEST_ADVISED:
+        advise_unchanged(summary.unchanged)
+    for (_, k, unit), lone in zip(layout.watched, written.lone, strict=True):
+        lone.advise(k, unit)
+    if not summary.unique:
+        return
+    named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())
+    warn(
+        "kept columns are unique or nearly so, by the share of records that have a value of their "
+        f"own: {named}. Whoever knows such a value knows the record: drop or mask them, unless "
+        "they mean nothing outside of the release.",
+        UniqueAdvice,
+    )
+
+
 def _manifest(
     files: Sequence[ReleasedFile],
     layout: Layout,
@@ -604,5 +663,10 @@ def _manifest(
         for columns, each in zip(layout.promised, counted, strict=True)
         if each.anonymity is not None and each.spec.promise is not None
     ]
+    matches = [
+        MatchPromise(each.columns, each.spec.matches, *astuple(each.matches))
+        for each in summary.masked
+        if each.matches is not None and each.spec.matches is not None
+    ]
     masked = [spec.to_dict() for spec in specs]
-    return Manifest.of(files, layout.schema, masked, promises, layout.partition_by, log)
+    return Manifest.of(files, layout.schema, masked, promises, layout.partition_by, log, matches)

@@ -10,7 +10,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any
@@ -102,6 +102,35 @@ def stoppable(*, releases: bool, last: bool = False) -> Iterator[Stop]:
 
 
 @contextlib.contextmanager
+def unwinding() -> Iterator[None]:
+    """Let signals that would end the process at once unwind a block, as Ctrl-C does.
+
+    They raise SystemExit with the code that a shell gives to them. What is handled otherwise, or is
+    not the main thread, stays as it is.
+
+    Examples
+    --------
+    >>> with unwinding():
+    ...     signal.raise_signal(signal.SIGTERM)
+    Traceback (most recent call last):
+    SystemExit: 143
+    """
+    raised: list[SystemExit] = []
+
+    def unwind(number: int, _frame: FrameType | None) -> None:
+        if not raised:
+            raised.append(SystemExit(128 + number))
+        if not _is_unwinding(raised[0]):  # cleaning up must come to its end
+            raise raised[0]
+
+    with contextlib.ExitStack() as stack:
+        ending = (signal.SIGTERM, signal.SIGHUP)
+        numbers = [each for each in ending if signal.getsignal(each) == signal.SIG_DFL]
+        _handle(numbers, unwind, stack)
+        yield
+
+
+@contextlib.contextmanager
 def held() -> Iterator[Stop | None]:
     """Let signals wait until the end of a block. Gives the handler of a program, if it is ours."""
     waiting: dict[int, None] = {}  # in the order in which they came
@@ -142,7 +171,7 @@ def blocked_in_new_threads() -> Iterator[None]:
 
 
 def _handle(
-    numbers: tuple[signal.Signals, ...], handler: Any, stack: contextlib.ExitStack
+    numbers: Sequence[signal.Signals], handler: Any, stack: contextlib.ExitStack
 ) -> dict[int, Any]:
     """Handle signals until a stack unwinds, and return the handlers that there were."""
     if threading.current_thread() is not threading.main_thread():

@@ -243,7 +243,8 @@ def open_source(
     ----------
     source : path, URL or list of them
         Parquet files, directories of them, or patterns such as ``"data/2024-*.parquet"``. Files
-        and directories whose names start with ``_`` or ``.`` are passed over, as everywhere.
+        and directories whose names start with ``_`` or ``.`` are passed over, as everywhere; any
+        other file that is not parquet is an error.
         Directories that are named like ``region=north`` give a column, which is a number if all
         are whole numbers. Files of a directory or pattern are read in natural order, and those of
         a list in its order.

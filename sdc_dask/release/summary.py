@@ -171,7 +171,8 @@ class Summary(Result):
     sse: SSE | None  # between the source and the files, of numbers
     seconds: dict[str, float]  # by stage
     known: dict[tuple[str, ...], Anonymity]  # by columns that an intruder may know, on request
-    unique: dict[str, float]  # kept columns that are nearly unique, with the share that differs
+    unique: dict[str, float]  # kept columns of which most records have a value of their own
+    uncounted: tuple[str, ...]  # kept columns whose values cannot be compared, such as lists
     partition_by: tuple[str, ...] = ()  # columns by whose values there are directories
     directories: int = 1
     smallest_directory: int | None = None  # its rows, if there are several
@@ -183,13 +184,30 @@ class Summary(Result):
         """Classes of equal records, by set of columns for which k is promised."""
         return tuple(each.anonymity for each in self.masked if each.anonymity is not None)
 
+    @property
+    def unchanged(self) -> list[tuple[str, ...]]:
+        """Sets of numbers, masked together, in which all records keep their exact values."""
+        lost = self.sse.by_column if self.sse is not None else {}
+        return [
+            each.columns
+            for each in self.masked
+            if not each.spec.in_place and all(lost.get(name) == 0 for name in each.columns)
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects, ready for JSON."""
         found = {
             name: getattr(self, name)
             for name in (
                 *("target", "rows", "files", "size", "order", "kept", "dropped", "seconds"),
-                *("unique", "partition_by", "directories", "smallest_directory", "delta"),
+                *(
+                    "unique",
+                    "uncounted",
+                    "partition_by",
+                    "directories",
+                    "smallest_directory",
+                    "delta",
+                ),
             )
         }
         found["masked"] = [each.to_dict() for each in self.masked]
@@ -238,6 +256,8 @@ class Summary(Result):
             lines.append(f"  unmasked   {', '.join(self.kept)}")
         if self.unique:
             lines.append(f"    unique   or nearly so: {', '.join(self.unique)}")
+        if self.uncounted:
+            lines.append(f"    unique   or not, which was not counted: {', '.join(self.uncounted)}")
         if self.dropped:
             lines.append(f"  dropped    {', '.join(self.dropped)}")
         if self.sse:
@@ -312,6 +332,11 @@ def checks_of(summary: Summary) -> list[str]:
         )
     if summary.unique:
         checks.append(f"Kept columns are unique or nearly so: {', '.join(summary.unique)}.")
+    if summary.uncounted:
+        checks.append(
+            f"Not counted: whether values of {', '.join(summary.uncounted)} are unique, since they "
+            "are lists or structs."
+        )
     checks.append("Not checked: what other kept columns reveal, and links to other files.")
     return checks
 

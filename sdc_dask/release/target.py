@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
+from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release.directory import (
     check_directory,
     claimed,
@@ -22,13 +21,13 @@ from sdc_dask.release.directory import (
     hidden,
     written_beside,
 )
-from sdc_dask.release.leftovers import locked_directory, remove, remove_dead
+from sdc_dask.release.leftovers import remove, run_directory
 from sdc_dask.release.manifest import Manifest
 from sdc_dask.release.object_store import (
     Staging,
     check_store_target,
+    leftovers,
     published,
-    stale_stagings,
 )
 from sdc_dask.release.places import Place
 
@@ -74,24 +73,31 @@ def working_directory(target: Place, scratch: str | os.PathLike[str] | None) -> 
     """Keep other runs from a target, and give a directory in which values wait.
 
     What runs that died have left of either is removed. In a store, nobody knows whether a run of
-    another machine is dead: what is older than a week is.
+    another machine is dead: what is older than a week is, and of what is younger there is a
+    warning.
     """
     parent = working_parent(target, scratch)
     with contextlib.ExitStack() as stack:
         if target.is_local:
             stack.enter_context(claimed(Path(target.path)))
         else:
-            for left in stale_stagings(target):
-                left.remove()
+            _clean_up(target)
         if target.is_local and scratch is None:
             directory = hidden(Path(target.path), "work")
             stack.callback(remove, directory)
             directory.mkdir(mode=0o700)
         else:
-            remove_dead(parent, "sdc-dask-*")
-            name = f"sdc-dask-{uuid.uuid4().hex}"
-            directory = stack.enter_context(locked_directory(parent / name))
+            directory = stack.enter_context(run_directory(parent))
         yield directory
+
+
+def _clean_up(target: Place) -> None:
+    """Remove what runs that died have left in a store, and name what others write there."""
+    for each in leftovers(target):
+        if each.is_dead:
+            each.remove()
+        else:
+            warn(f"{each.described}. Of runs to one target, the first that releases wins.")
 
 
 @dataclass(frozen=True)

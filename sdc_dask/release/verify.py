@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from sdc_dask.engine.frames import Calls
+from sdc_dask.engine.combinations import count_combinations
+from sdc_dask.engine.frames import Calls, Frame
 from sdc_dask.errors import SdcFileNotFoundError, SdcValueError
 from sdc_dask.release.directory import entries_of
-from sdc_dask.release.manifest import NAME, Manifest, Promise, ReleasedFile, types_of
+from sdc_dask.release.manifest import (
+    NAME,
+    Manifest,
+    MatchPromise,
+    Promise,
+    ReleasedFile,
+    types_of,
+)
 from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
 from sdc_dask.release.places import Place
+from sdc_dask.release.promises import matches_of
 from sdc_dask.release.source import open_source
 from sdc_dask.results import Result, several
 from sdc_dask.risk.anonymity import anonymity
@@ -64,8 +73,9 @@ def verify(
     -------
     Verification
         ``ok``, and what was checked and what failed, in words. Files are compared with their size
-        and SHA-256; rows and schema with what their footers say; and classes of equal records are
-        counted anew for each k that was promised. Where k counts persons or households (`unit`),
+        and SHA-256; rows and schema with what their footers say; and classes of equal records, or
+        records that match where a missing cell may be any value, are counted anew for each k that
+        was promised. Where k counts persons or households (`unit`),
         records are counted all the same, and the text says so: units are no part of a release, and
         were counted when it was made.
 
@@ -175,19 +185,12 @@ def _shapes(target: Place, manifest: Manifest, files: list[ReleasedFile]) -> Ite
 
 
 def _promises(target: Place, manifest: Manifest) -> Iterator[tuple[str, bool]]:
-    """Count classes again."""
+    """Count classes again, and records that match."""
     for promise in manifest.promises:
-        columns = ", ".join(promise.columns)
-        lacking = [name for name in promise.columns if name not in manifest.schema]
-        if lacking:
-            raise SdcValueError(f"the manifest promises k for columns that it has not: {columns}.")
-        # What is in paths alone has no type there.
-        types = {name: manifest.schema[name] for name in manifest.partition_by}
-        frame = open_source(target, cast=types).frame([], promise.columns)
-        found = anonymity(frame, promise.columns, promise.k)
+        found = anonymity(_frame(target, manifest, promise), promise.columns, promise.k)
         text = (
-            f"k = {promise.k:,} in {columns}: the smallest of {found.classes:,} classes has "
-            f"{found.k_min:,} records"
+            f"k = {promise.k:,} in {', '.join(promise.columns)}: the smallest of "
+            f"{found.classes:,} classes has {found.k_min:,} records"
         )
         if _is_by_unit(manifest, promise):
             text += " (records, not units, which are no part of a release)"
@@ -195,6 +198,30 @@ def _promises(target: Place, manifest: Manifest) -> Iterator[tuple[str, bool]]:
         if not same:
             text += f"; {promise.smallest:,} of {promise.classes:,} classes in the manifest"
         yield text, same and found.k_min >= promise.k
+    for match in manifest.matches:
+        frame = _frame(target, manifest, match)
+        matching = matches_of(count_combinations(frame, match.columns))
+        text = (
+            f"k = {match.k:,} in {', '.join(match.columns)}, where a missing cell matches any "
+            f"value: {matching.smallest:,} records match each; where it does not, "
+            f"{matching.smallest_class:,} are equal in the smallest class"
+        )
+        same = astuple(matching) == (match.smallest, match.smallest_class)
+        if not same:
+            text += f"; {match.smallest:,} and {match.smallest_class:,} in the manifest"
+        yield text, same and matching.smallest >= match.k
+
+
+def _frame(target: Place, manifest: Manifest, promise: Promise | MatchPromise) -> Frame:
+    """Return the columns of a promise as they are in the files."""
+    columns = promise.columns
+    if any(name not in manifest.schema for name in columns):
+        raise SdcValueError(
+            f"the manifest promises k for columns that it has not: {', '.join(columns)}."
+        )
+    # What is in paths alone has no type there.
+    types = {name: manifest.schema[name] for name in manifest.partition_by}
+    return open_source(target, cast=types).frame([], columns)
 
 
 def _is_by_unit(manifest: Manifest, promise: Promise) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from distributed import default_client
@@ -11,6 +12,9 @@ from sdc_dask.errors import SdcValueError
 from sdc_dask.release.cluster import check_memory, check_visible, warn_if_open
 from sdc_dask.release.places import Place
 from sdc_dask.release.source import Source
+
+# Each is asked for at each worker.
+_DIRECTORIES = 100
 
 
 def check_workers(source: Source, target: Place, work: Path) -> None:
@@ -32,5 +36,12 @@ def check_workers(source: Source, target: Place, work: Path) -> None:
             "cluster, or name a path or a store that workers reach."
         )
     check_memory(source.largest)
-    local = [file.path for file in source.files if "://" not in file.path]
-    check_visible([*local[:1], work])
+    goal = [Path(target.path).parent] if target.is_local else []
+    check_visible([*_one_of_each_directory(source), *goal, work])
+
+
+def _one_of_each_directory(source: Source) -> list[str]:
+    """Return a local file of each directory, as far as these are not too many to ask for."""
+    files = {os.path.dirname(file.path): file.path for file in source.files}
+    local = [file for file in files.values() if "://" not in file]
+    return local[:: -(-len(local) // _DIRECTORIES) or 1]

@@ -24,8 +24,10 @@ from sdc_dask.engine.classes import class_keys
 from sdc_dask.engine.columns import one_form, to_float
 from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
+from sdc_dask.engine.lone_units import LoneUnits
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unique import Uniqueness
 from sdc_dask.engine.unit_classes import distinct_pairs
 from sdc_dask.engine.units import unit_keys
 from sdc_dask.errors import SdcRuntimeError
@@ -39,7 +41,6 @@ from sdc_dask.release.object_store import Staging
 from sdc_dask.release.promises import combination_counts
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
-from sdc_dask.release.unique import Distinct
 from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.
@@ -76,8 +77,9 @@ class Compared:
     values: Sums  # of the source, by column of numbers
     differences: Sums  # to the source
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
-    distinct: dict[str, Distinct | None]  # by column that is kept
+    unique: dict[str, Uniqueness | None]  # by column that is kept
     orders: dict[str, Order]  # of categories of the source, by column that is released
+    lone: tuple[LoneUnits, ...]  # by set of columns that is watched
 
 
 @dataclass(frozen=True)
@@ -179,13 +181,22 @@ def _masked_piece(
             [_fingerprints(changed, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),
         {
-            name: Distinct.of(table.column(name))
+            name: Uniqueness.of(table.column(name))
             for name in table.column_names
             if name not in layout.masked and name not in layout.by
         },
         orders,
+        tuple(
+            LoneUnits.of(_beside_unit(after, original, unit), columns, unit)
+            for columns, _, unit in layout.watched
+        ),
     )
     return table, _unit_words(before, layout), compared
+
+
+def _beside_unit(after: pd.DataFrame, original: pa.Table, unit: str) -> pd.DataFrame:
+    """Return a piece as it is released, with a column of the source that need not be."""
+    return after.assign(**{unit: to_pandas(original.select([unit]), [], [unit])[unit]})
 
 
 def _unit_words(part: pd.DataFrame, layout: Layout) -> pa.Table:

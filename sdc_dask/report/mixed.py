@@ -118,6 +118,26 @@ def mixed_figures(
     return MixedFigures(loss, tuple(found), related, tuple(notes))
 
 
+def categories_in(
+    original: Frame, masked: Frame, column: Hashable, least: int
+) -> Categories | None:
+    """Return what may be shown of the frequencies of a column; None if it is too little.
+
+    Raises
+    ------
+    SdcError
+        If there are too many values, or some that do not compare.
+    """
+    before, after = (count_values(frame, [column])[column] for frame in (original, masked))
+    if isinstance(before, SdcError):
+        raise before
+    if isinstance(after, SdcError):
+        raise after
+    dtypes = [meta_of(frame)[column].dtype for frame in (masked, original)]
+    both = of_counts({column: before}, {column: after})
+    return categories_of(both.counts[column], dtypes, least)
+
+
 def _count_missing(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> NDArray[np.int64]:
     return np.array([missing_cells(part[name]).sum() for name in columns], np.int64)
 

@@ -13,7 +13,8 @@ from typing import Any
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.keywords import nearest
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import MISSING
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
@@ -47,7 +48,7 @@ class DisclosureRisk(Result):
     strongest: str = field(metadata={"note": ""})  # the attack with the most right links
     linked: float = field(metadata={"note": "its right links, percent"})
     dr_new: float | None = field(
-        metadata={"note": "links by the strongest who knows the masking in the mean, too"}
+        metadata={"note": "dr with links by the strongest intruder who knows the masking, too"}
     )
     dr_max: float = field(metadata={"note": "0.5 linked + 0.5 interval: lower is safer"})
     specific: dict[str, float]  # right links of those who know the masking, by attack
