@@ -39,7 +39,7 @@ from sdc_dask.errors import (
 )
 from sdc_dask.names import is_mark
 
-_DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$")
+_DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z)?)?$")
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -141,6 +141,8 @@ def plain_value(value: Any, name: str) -> Any:
 def date(value: Any, name: str) -> str | None:
     """Return a date as the text that stands for it; None for what is no date.
 
+    A time with a zone is one of UTC.
+
     Examples
     --------
     >>> import datetime
@@ -158,12 +160,7 @@ def date(value: Any, name: str) -> str | None:
         raise SdcValueError(
             f"{name} holds a date that does not exist, such as the 31st of June: correct it."
         )
-    if time.tzinfo is not None:
-        raise SdcValueError(
-            f"{name} holds a time with a zone: name local times without one, which are those of "
-            "the zone of a column."
-        )
-    return date_text(time)
+    return date_text(time) if time.tzinfo is None else str(time.tz_convert("UTC"))
 
 
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:

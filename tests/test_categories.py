@@ -171,6 +171,28 @@ def test_dates_are_recoded(kind: str, tmp_path: Path) -> None:
         assert [str(each) for each in released.dropna()] == [str(each) for each in kept.dropna()]
 
 
+def test_times_with_a_zone_are_recoded_as_local_ones() -> None:
+    for kind in ("zone", "arrow zone"):
+        frame, days = born(kind)
+        zone = "Europe/Berlin" if kind == "zone" else "Asia/Tokyo"
+        far = pd.Timestamp("1960-01-01").tz_localize(zone)
+        for how in ({"top": far}, {"mapping": {far: "then"}, "others": "else"}):
+            there = days.where(days != days[40], "1960-01-01")
+            some = frame.assign(born=there.astype(days.dtype).dt.tz_localize(zone))
+            some = some.astype(frame.dtypes)
+            local = {
+                name: far.tz_localize(None) if name == "top" else each for name, each in how.items()
+            }
+            if "mapping" in how:
+                local["mapping"] = {"1960-01-01": "then"}
+            masked = some.sdc.recode(["born"], **how)
+            pd.testing.assert_frame_equal(masked, some.sdc.recode(["born"], **local))
+            spec = Recode(["born"], **how)
+            assert Spec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    bins = [far, far + pd.Timedelta("5D"), "inf"]
+    assert Recode(["born"], bins=bins) == Recode(["born"], bins=[str(each) for each in bins])
+
+
 def test_labels_of_dates_are_their_edges() -> None:
     frame, _ = born("zone")
     masked = frame.sdc.recode(["born"], bins=["1900-01-01", "1960-01-01 06:30", "inf"])["born"]
@@ -182,10 +204,12 @@ def test_labels_of_dates_are_their_edges() -> None:
     ("arguments", "message"),
     [
         ({"bins": ["1980-06-31", "inf"]}, "a date that does not exist"),
-        ({"bins": [0, "1980-06-30"]}, "both numbers and dates"),
+        ({"bins": [0, "1980-06-30"]}, "numbers and dates"),
         ({"bins": ["1980-06-30", "1980-01-01"]}, "no gaps"),
         ({"bins": ["1980-06-30", "1981-01-01"]}, r"\d+ values outside of the bins, below 1980-06"),
-        ({"top": pd.Timestamp("1980-01-01", tz="UTC")}, "a time with a zone"),
+        ({"top": pd.Timestamp("1980-01-01", tz="UTC")}, "without a zone"),
+        ({"mapping": {"1980-01-01 00:00Z": "a"}}, "mapping holds times with a zone"),
+        ({"bins": ["1980-01-01", "1990-01-01 00:00Z"]}, "with a zone and without"),
         ({"top": "1980-01-01", "bottom": 3}, "both numbers or both dates"),
         ({"top": "1980-01-01", "bottom": "1990-01-01"}, "received 1990-01-01 and 1980-01-01"),
         ({"top": "1980-01-01 06:00"}, "can hold, received 1980-01-01 06:00:00"),

@@ -100,25 +100,43 @@ def local_microseconds(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np
     return ticks * (NANOSECONDS[unit] // 1_000), missing
 
 
-def microseconds(date: str) -> int:
-    """Return a date without a zone as :func:`local_microseconds` has it.
+def microseconds(date: str, zone: Any = None) -> int:
+    """Return a date as :func:`local_microseconds` has it in a zone.
 
     Examples
     --------
-    >>> microseconds("1970-01-01 00:01")
-    60000000
+    >>> microseconds("1970-01-01 00:01"), microseconds("1970-01-01 00:01+00:00", "+01:00")
+    (60000000, 3660000000)
     """
-    return int(pd.Timestamp(date).as_unit("us").asm8.view(np.int64))
+    return int(_local(date, zone).as_unit("us").asm8.view(np.int64))
+
+
+def local_text(date: str, zone: Any) -> str:
+    """Return a date as :func:`date_texts` has it in a zone."""
+    return date_text(_local(date, zone))
+
+
+def _local(date: str, zone: Any) -> pd.Timestamp:
+    """Return what clocks show in a zone; a date without one is local."""
+    time = pd.Timestamp(date)
+    return time if time.tzinfo is None else time.tz_convert(zone or "UTC").tz_localize(None)
 
 
 def date_as(date: str, dtype: Any) -> pd.Series:
-    """Return a date without a zone, which is local, as a column of a dtype."""
+    """Return a date as a column of a dtype; one without a zone is local."""
     times = pd.DatetimeIndex([pd.Timestamp(date).as_unit("us")])
     zone = _any_zone(dtype)
-    if zone is not None:
+    if zone is not None and times.tz is None:
         first = np.ones(1, np.bool_)
         times = times.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
     return pd.Series(times).astype(dtype)
+
+
+def has_zone(date_or_dtype: Any) -> bool:
+    """Whether a date, as a text, or a dtype has a time zone."""
+    if isinstance(date_or_dtype, str):
+        return pd.Timestamp(date_or_dtype).tzinfo is not None
+    return _any_zone(date_or_dtype) is not None
 
 
 def date_texts(column: pd.Series) -> list[str]:

@@ -66,82 +66,47 @@ def site_tree(
 ) -> SiteTree:
     """Return a tree of all sites, each box of which is halved along its widest side."""
     n = len(means)
-    depth = 0
-    while (n >> depth) > _LEAF:
-        depth += 1
-    boxes = 2 ** (depth + 1) - 1
-    numbers = np.hstack([means, places])
-    alike = np.empty((codes.shape[1], n), np.int64)
-    ends = np.empty((2, n, codes.shape[1]), np.int32)
-    for d, of_sites in enumerate(codes.T):
-        alike[d] = np.argsort(of_sites, kind="stable")
-        ends[0, :, d] = np.searchsorted(of_sites[alike[d]], of_sites, "left")
-        ends[1, :, d] = np.searchsorted(of_sites[alike[d]], of_sites, "right")
-    tree = SiteTree(
-        np.arange(n),
-        np.zeros(boxes, np.int64),
-        np.full(boxes, n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(boxes, np.int64),
-        np.full((boxes, numbers.shape[1]), np.inf),
-        np.full((boxes, numbers.shape[1]), -np.inf),
-        np.zeros((boxes, numbers.shape[1]), np.bool_),
-        np.full((boxes, codes.shape[1]), np.iinfo(np.int64).max),
-        np.full((boxes, codes.shape[1]), np.iinfo(np.int64).min),
-        alike,
-        ends[0],
-        ends[1],
-    )
+    numbers, sides = np.hstack([means, places]), np.hstack([means, places, codes])
     # To halve boxes by categories of few sites would say nothing of their distances.
     common = [len(np.unique(of_sites)) * _FEW <= n for of_sites in codes.T]
-    _build(tree, numbers, codes, np.where(common, weights, 0.0))
-    return tree
-
-
-@jit
-def _build(tree, numbers, codes, weights):
-    """Fill in all boxes, from the first to the leaves."""
-    boxes = len(tree.begin)
-    for b in range(boxes):
-        begin, end = tree.begin[b], tree.end[b]
-        tree.left[b] = end - begin
-        for s in tree.order[begin:end]:
-            _enclose(tree, b, numbers[s], codes[s])
-        if 2 * b + 2 >= boxes:
-            tree.leaf[tree.order[begin:end]] = b
-            continue
-        widest, side = 0.0, -1
-        for d in range(numbers.shape[1]):
-            width = tree.high[b, d] - tree.low[b, d]
-            if width * width > widest:
-                widest, side = width * width, d
-        for d in range(codes.shape[1]):
-            if tree.last[b, d] > tree.first[b, d] and weights[d] > widest:
-                widest, side = weights[d], numbers.shape[1] + d
-        if side >= 0:
-            some = tree.order[begin:end].copy()
-            if side < numbers.shape[1]:
-                tree.order[begin:end] = some[np.argsort(numbers[some, side], kind="mergesort")]
-            else:
-                by = codes[some, side - numbers.shape[1]]
-                tree.order[begin:end] = some[np.argsort(by, kind="mergesort")]
+    weighed = np.where(common, weights, 0.0)
+    order, begin, end = np.arange(n), np.array([0]), np.array([n])
+    levels = []
+    # By levels, in whole arrays: to compile this would take longer than to do it.
+    while True:
+        box = np.repeat(np.arange(len(begin)), end - begin)
+        low, high = (each.reduceat(numbers[order], begin) for each in (np.fmin, np.fmax))
+        first, last = (each.reduceat(codes[order], begin) for each in (np.minimum, np.maximum))
+        gap = np.logical_or.reduceat(np.isnan(numbers[order]), begin)
+        low, high = np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
+        levels.append((begin, end, low, high, gap, first, last))
+        if (end - begin).max() <= _LEAF:
+            break
+        widths = np.where(high > low, high - low, 0.0) ** 2
+        widest = np.argmax(np.hstack([widths, np.where(last > first, weighed, 0.0)]), axis=1)
+        order = order[np.lexsort((sides[order, widest[box]], box))]
         middle = (begin + end) // 2
-        tree.begin[2 * b + 1], tree.end[2 * b + 1] = begin, middle
-        tree.begin[2 * b + 2], tree.end[2 * b + 2] = middle, end
+        begin = np.stack([begin, middle], axis=1).ravel()
+        end = np.stack([middle, end], axis=1).ravel()
+    starts, ends, low, high, gap, first, last = (
+        np.concatenate(each) for each in zip(*levels, strict=True)
+    )
+    leaf = np.empty(n, np.int64)
+    leaf[order] = len(starts) - len(begin) + box
+    alike, alike_ends = _alike(codes)
+    return SiteTree(
+        order, starts, ends, leaf, ends - starts, low, high, gap, first, last, alike, *alike_ends
+    )
 
 
-@jit
-def _enclose(tree, b, numbers, codes):
-    """Let a box grow so that a site is in it."""
-    for d in range(len(numbers)):
-        if np.isnan(numbers[d]):
-            tree.gap[b, d] = True
-        else:
-            tree.low[b, d] = min(tree.low[b, d], numbers[d])
-            tree.high[b, d] = max(tree.high[b, d], numbers[d])
-    for d in range(len(codes)):
-        tree.first[b, d] = min(tree.first[b, d], codes[d])
-        tree.last[b, d] = max(tree.last[b, d], codes[d])
+def _alike(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return sites by category, and where those with the category of each site are."""
+    order = np.ascontiguousarray(np.argsort(codes, axis=0, kind="stable").T)
+    ends = np.empty((2, *codes.shape), np.int32)
+    for d, of_sites in enumerate(codes.T):
+        ends[0, :, d] = np.searchsorted(of_sites[order[d]], of_sites, "left")
+        ends[1, :, d] = np.searchsorted(of_sites[order[d]], of_sites, "right")
+    return order, ends
 
 
 @jit

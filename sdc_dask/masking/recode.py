@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -18,9 +18,12 @@ from sdc_dask.engine.columns import check_numeric, coded_values, one_form, to_fl
 from sdc_dask.engine.dates import (
     date_as,
     date_texts,
+    has_zone,
     is_date,
     local_microseconds,
+    local_text,
     microseconds,
+    zone_of,
 )
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.in_place import Allowed, Change, OneOf
@@ -186,8 +189,15 @@ class Recode(Spec):
                 )
 
     def _check_dates(self, meta: pd.DataFrame) -> None:
+        named = [each for each in (*(self.bins or ()), self.top, self.bottom) if each is not None]
+        zoned = any(has_zone(each) for each in named if isinstance(each, str))
         for column in self.columns:
             dtype = meta[column].dtype
+            if zoned and is_date(dtype) and not has_zone(dtype):
+                raise SdcTypeError(
+                    f"column {column!r} has dtype {dtype}, without a zone, and bins, top or bottom "
+                    "have one: name local times."
+                )
             if not is_date(dtype):
                 raise SdcTypeError(
                     f"column {column!r} has dtype {dtype}, and bins, top or bottom are dates: name "
@@ -226,10 +236,9 @@ class Recode(Spec):
         targets = self.targets or ()
         place = {target: code for code, target in enumerate(targets)}
         if self.mapping is not None:
-            known = {fine: place[coarse] for fine, coarse in self.mapping}
+            dtype = part[column].dtype
+            known = {_as_held(fine, dtype): place[coarse] for fine, coarse in self.mapping}
             code, different = _factorized(part[column])
-            if is_date(part[column].dtype):
-                known = {arguments.date(fine, "mapping"): code for fine, code in known.items()}
             rest = _UNKNOWN if self.others is None else place[self.others]
             found = np.array([known.get(each, rest) for each in different] + [_MISSING])
             return found[code]
@@ -239,7 +248,8 @@ class Recode(Spec):
         else:
             numbers = to_float(part, [column])[:, 0]
             missing = np.isnan(numbers)
-        edges = np.array([_comparable_edge(each) for each in self.bins])
+        zone = zone_of(part[column].dtype) if self.of_dates else None
+        edges = np.array([_comparable_edge(each, zone) for each in self.bins])
         bin_of = np.searchsorted(edges, numbers, side="right") - 1
         bin_of[numbers == edges[-1]] = len(edges) - 2
         outside = (bin_of < 0) | (bin_of > len(edges) - 2)
@@ -304,7 +314,7 @@ def _bounded(before: pd.Series, bottom: float | str | None, top: float | str | N
             continue
         if isinstance(end, str):
             times, missing = local_microseconds(before)
-            far = (sign * times > sign * microseconds(end)) & ~missing
+            far = (sign * times > sign * microseconds(end, zone_of(before.dtype))) & ~missing
             value = date_as(end, before.dtype)[0]
         else:
             value = int(end) if whole else end
@@ -321,12 +331,25 @@ def _holds(dtype: Any, date: str) -> bool:
         shown, _ = local_microseconds(date_as(date, dtype))
     except (ValueError, OverflowError, pa.ArrowInvalid):
         return False  # a date that it cannot hold, or a time in a column of days
-    return bool(shown[0] == microseconds(date))
+    return bool(shown[0] == microseconds(date, zone_of(dtype)))
 
 
-def _comparable_edge(edge: float | str) -> float | int:
+def _comparable_edge(edge: float | str, zone: Any = None) -> float | int:
     """Return an edge as what values are compared with."""
-    return microseconds(edge) if isinstance(edge, str) else edge
+    return microseconds(edge, zone) if isinstance(edge, str) else edge
+
+
+def _as_held(fine: Any, dtype: Any) -> Any:
+    """Return a value that is mapped as :func:`_factorized` has it of a column."""
+    date = arguments.date(fine, "mapping") if is_date(dtype) else None
+    if date is None:
+        return fine
+    if has_zone(date) and not has_zone(dtype):
+        raise SdcTypeError(
+            f"mapping holds times with a zone, and a column has dtype {dtype}, without one: name "
+            "local times."
+        )
+    return local_text(date, zone_of(dtype))
 
 
 def _shown(edge: float | str) -> str:
@@ -367,9 +390,11 @@ def _edges(bins: Any) -> tuple[float | str, ...]:
         )
     read = [float(each) if each in ("inf", "-inf") else _end(each, "bins") for each in bins]
     edges = tuple(read)
-    kinds = {type(each) for each in edges if not (isinstance(each, float) and math.isinf(each))}
-    if len(kinds) > 1:
-        raise SdcTypeError("bins holds both numbers and dates: name edges of one kind.")
+    if len(_kinds_of(edges)) > 1:
+        raise SdcTypeError(
+            "bins holds numbers and dates, or dates with a zone and without: name edges of one "
+            "kind."
+        )
     places = [_comparable_edge(each) for each in edges]
     if len(edges) < 2 or any(b <= a for a, b in itertools.pairwise(places)):
         raise SdcValueError(
@@ -400,6 +425,15 @@ def _labels(labels: Any, edges: tuple[float | str, ...]) -> tuple[Any, ...]:
         )
     _kind(found)
     return found
+
+
+def _kinds_of(edges: Iterable[float | str]) -> set[str]:
+    """Return what finite edges are: one kind of them compares."""
+    return {
+        "number" if not isinstance(each, str) else "time" if has_zone(each) else "date"
+        for each in edges
+        if isinstance(each, str) or math.isfinite(each)
+    }
 
 
 def _end(value: Any, name: str) -> float | str:
@@ -485,8 +519,10 @@ def _arrow_type(kind: type, before: pa.DataType) -> pa.DataType:
 
 def _ends(ends: dict[str, Any]) -> dict[str, float | str]:
     found = {name: _end(end, name) for name, end in ends.items() if end is not None}
-    if len({type(end) for end in found.values()}) > 1:
-        raise SdcTypeError("top and bottom must be both numbers or both dates.")
+    if len(_kinds_of(found.values())) > 1:
+        raise SdcTypeError(
+            "top and bottom must be both numbers or both dates, with a zone or without."
+        )
     places = {name: _comparable_edge(end) for name, end in found.items()}
     if any(math.isinf(place) for place in places.values()):
         raise SdcValueError("top and bottom must be finite: leave out the one without a bound.")
