@@ -180,9 +180,9 @@ def without_sign(values: pd.Series) -> pd.Series:
     """Return values of which no zero has a sign, by which records could be told apart."""
     if not pd.api.types.is_float_dtype(values.dtype):
         return values
-    if values.dtype == _ARROW_HALF:  # which Arrow does not add
-        return (values.astype(_ARROW_SINGLE) + 0.0).astype(_ARROW_HALF)
-    return values + 0.0
+    # Arrow adds no half floats, and makes others wider.
+    wide = values.astype(_ARROW_SINGLE) if values.dtype == _ARROW_HALF else values
+    return (wide + 0.0).astype(values.dtype)
 
 
 def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:
