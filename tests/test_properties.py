@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from frames_of import (
+    LARGEST,
     NAMES,
     TINY,
     Asked,
@@ -253,6 +254,15 @@ def test_a_stratum_without_values_stays_as_it_is() -> None:
     for each in (frame, case.partitioned()):
         result = run(each, [spec], case)
         check_result(case, [spec], result if each is frame else result.compute())
+
+
+@pytest.mark.filterwarnings("error:overflow")
+def test_centres_of_the_largest_floats_are_floats() -> None:
+    frame = pd.DataFrame({"x": [1.0] * 7, "y": [1e300] * 5 + [LARGEST] * 2})
+    for seed in range(5):
+        spec = FuzzyMicroaggregation(["x", "y"], 2, 1, 1, standardize=False)
+        masked = frame.sdc.mask(spec, random_state=seed)
+        assert np.isfinite(masked["y"]).all()
 
 
 def test_a_loss_beyond_all_floats_is_infinite() -> None:
