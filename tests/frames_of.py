@@ -27,9 +27,13 @@ from sdc_dask import (
     FuzzyMicroaggregation,
     Mic1D,
     Microaggregation,
+    Noise,
+    Pram,
     RankSwap,
+    Recode,
     SeriesMicroaggregation,
     Spec,
+    Suppress,
 )
 from sdc_dask.aggregation import power, sigmoid, threshold
 
@@ -327,6 +331,33 @@ def fuzzy_microaggregations(draw: st.DrawFn, columns: list[Hashable], k: int) ->
     return found
 
 
+@st.composite
+def in_place(
+    draw: st.DrawFn, kind: type[Spec], columns: list[Hashable], sortable: Sequence[Hashable], k: int
+) -> dict[str, Any]:
+    """Draw options of what changes records where they are; some take columns of any kind."""
+    if kind is Recode:
+        bins = [
+            -np.inf,
+            *draw(st.sampled_from([[0.0], [1.5, 100.0], [-1e300, 0.1, 1e300]])),
+            np.inf,
+        ]
+        ends = draw(st.sampled_from([{"top": 2}, {"bottom": -1}, {"top": 3, "bottom": 0}]))
+        return {"columns": columns, **draw(st.sampled_from([{"bins": bins}, ends]))}
+    if kind is Noise:
+        found: dict[str, Any] = {"columns": columns, "sd": draw(st.sampled_from([0.01, 0.5, 3.0]))}
+        if len(columns) > 1:
+            found["correlated"] = draw(st.booleans())
+        found["whole"] = draw(st.sampled_from([False, False, True]))
+        return found
+    found = {"columns": [*columns, *sortable]}
+    if kind is Pram:
+        return found | {"keep": draw(st.sampled_from([0, 0.5, 0.9]))}
+    costs = draw(st.sampled_from([None, [1.0 + place for place in range(len(found["columns"]))]]))
+    missing = draw(st.sampled_from(["value", "value", "matches"]))
+    return found | {"k": k, "costs": costs, "missing": missing}
+
+
 # Values with which a spec, or a frame, is refused.
 _WRONG: dict[str, list[Any]] = {
     "k": [1, 0, -3, True, 2.5, "3", None, 1_000, 2**70],
@@ -352,6 +383,10 @@ _WRONG: dict[str, list[Any]] = {
     "measure": [0.5, "power", [0, 1], [0, 0.5, 0.4, 1], None, (power(1),) * 3, [float("nan")] * 4],
     "standardize": ["yes", None, 2],
     "decimals": [0.5, True, "2", 10**6, -(10**6)],
+    "bins": [[], [0], [1, 0], [0, float("nan")], "x", 7],
+    "keep": [1, -0.1, float("nan"), "half", True],
+    "sd": [0, -1, float("nan"), float("inf"), True, "1", None],
+    "costs": [[], [0.0] * 3, [-1.0] * 3, "x", {"no such": 2}],
 }
 
 
@@ -377,7 +412,7 @@ def specs(
     k : int
         Of maskings that have one.
     sortable : sequence
-        Other columns, which can be swapped at most.
+        Other columns, which can be swapped, suppressed or drawn anew at most.
     promising : bool
         Whether the masking promises k.
     wrong : bool
@@ -386,6 +421,7 @@ def specs(
     kinds: list[type[Spec]] = [Microaggregation, Microaggregation]
     kinds += [SeriesMicroaggregation] if len(columns) > 1 else []
     kinds += [] if promising else [RankSwap, Mic1D, FuzzyMicroaggregation]
+    kinds += [] if promising else [Recode, Suppress, Pram, Noise]
     kind = draw(st.sampled_from(kinds))
     if kind is Microaggregation:
         options = draw(microaggregations(columns, k))
@@ -395,11 +431,14 @@ def specs(
         options = draw(rank_swaps([*columns, *sortable]))
     elif kind is Mic1D:
         options = {"columns": list(columns), "kappa": draw(st.sampled_from([2, 3, 5, 12]))}
+    elif kind.in_place:
+        options = draw(in_place(kind, list(columns), sortable, k))
     else:
         options = draw(fuzzy_microaggregations(columns, k))
-    if kind not in (RankSwap, Mic1D):
+    if kind not in (RankSwap, Mic1D) and not kind.in_place:
         options["k"] = k
-    options["by"] = draw(st.sampled_from([None, None, *([each] for each in by), list(by)]))
+    if kind is Pram or not kind.in_place:
+        options["by"] = draw(st.sampled_from([None, None, *([each] for each in by), list(by)]))
     if wrong and draw(st.integers(0, 9)) == 0:
         name = draw(st.sampled_from([name for name in options if name in _WRONG]))
         options[name] = draw(st.sampled_from(_WRONG[name]))

@@ -357,6 +357,15 @@ def test_rounding_that_hides_noise_is_no_reason_to_refuse_it(tmp_path: Path) -> 
     assert "as much noise" not in repr(summary)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16", "Float32", "float[pyarrow]"])
+def test_noise_beyond_a_dtype_is_an_error(dtype: str) -> None:
+    width = {"float64": "float64", "float16": "float16"}.get(dtype, "float32")
+    largest = float(np.finfo(width).max)
+    frame = pd.DataFrame({"x": np.array([largest, largest, -largest, 0.0] * 5)}).astype(dtype)
+    with pytest.raises(SdcError, match=r"values of column 'x' are beyond what \S+ holds"):
+        frame.sdc.add_noise(["x"], sd=0.5, random_state=1)
+
+
 def test_errors_of_noise() -> None:
     frame = people()
     with pytest.raises(SdcError, match="above 0"):

@@ -7,10 +7,12 @@ trace of a release; and within a limit of time.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,8 +36,11 @@ from faults import (
     wait_until,
 )
 from moments import PHASES, hold_memory, paused
+from s3_server import Store
 
 import sdc_dask
+
+pytest_plugins = ["s3_server"]
 
 PATIENCE = {"DASK_SDC_DASK__PATIENCE": "15s"}  # of the program, with a cluster that does nothing
 
@@ -307,6 +312,59 @@ def test_the_client_is_killed_in_a_phase(
     job = protect(large.source, tmp_path / "release", "--scheduler", shared.address)
     nothing_lost(job, large.source, large.table)
     no_originals(shared)
+
+
+TO_A_STORE = """
+import json, os, signal, sys
+
+import sdc_dask
+from sdc_dask.release import object_store
+
+source, target, options, moment = sys.argv[1:]
+
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if moment == "copy":
+    copy = object_store._copy
+    object_store._copy = lambda *places: (copy(*places), killed())
+elif moment == "manifest":
+    object_store.Publication._put_manifest = killed
+elif moment == "clear":
+    object_store.Publication.clear = killed
+spec = sdc_dask.Microaggregation(["income", "wealth", "age"], k=5, by="region")
+sdc_dask.protect(
+    source, target, spec, keep=["number", "weight"], drop="*", replace=True,
+    target_options=json.loads(options),
+)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("replaces", [False, True], ids=["new", "replaces"])
+@pytest.mark.parametrize("moment", ["copy", "manifest", "clear"])
+def test_the_client_is_killed_in_a_commit_to_a_store(
+    s3: Store, small: Case, tmp_path: Path, moment: str, replaces: bool
+) -> None:
+    url = f"{s3.url}/release"
+
+    def run(moment: str) -> int:
+        command = [sys.executable, "-c", TO_A_STORE, str(small.source), url]
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        asked = [json.dumps(s3.options), moment]
+        return subprocess.run([*command, *asked], env=environment, timeout=200).returncode
+
+    if replaces:
+        assert run("never") == 0
+    assert run(moment) == -signal.SIGKILL
+    assert [name for name in s3.contents() if ".partial/" in name]
+    assert list(tmp_path.iterdir())  # originals
+    assert run("never") == 0
+    assert sdc_dask.verify(url, storage_options=s3.options).failed == ()
+    assert not [name for name in s3.contents() if ".partial/" in name]
+    assert list(tmp_path.iterdir()) == []
 
 
 # Memory: a worker over its limit (F8), paused for a while (F9), all paused for ever

@@ -148,6 +148,10 @@ def test_a_run_that_was_killed_in_the_commit_blocks_no_other(
         values = json.loads(started.fs.cat_file(started.path))
         values["process"]["boot"] = "another"
         started.fs.pipe_file(started.path, json.dumps(values).encode())
+    if moment == "_clear" and replaces:
+        failed = sdc_dask.verify(url).failed  # what was replaced is there, too
+        assert "1 entry is not in the manifest" in failed[0]
+        assert "goes when another run releases there" in failed[1]
     warned = contextlib.nullcontext() if of_this_machine else pytest.warns(match="or was killed")
     with warned:
         protect(replaces or moment == "_clear")

@@ -202,7 +202,9 @@ def test_unknown_categories_of_dask_stay_unknown() -> None:
     assert smallest(masked.compute(), ["sex", "job"]) >= 3
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "Float32", "halffloat[pyarrow]"])
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float16", "Float32", "halffloat[pyarrow]", "float[pyarrow]"]
+)
 @pytest.mark.parametrize("missing", ["value", "matches"])
 def test_signs_of_zeros_tell_no_records_apart(dtype: str, missing: str) -> None:
     frame = pd.DataFrame({"a": [0.0, -0.0, 0.0, 1.0, 1.0]}).astype(dtype)

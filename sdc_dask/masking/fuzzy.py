@@ -33,6 +33,9 @@ CENTRES_A_BLOCK = 500
 SETTLES = 3.0
 
 
+_LARGEST = np.finfo(np.float64).max
+
+
 @dataclass(frozen=True)
 class FuzzyMask(BlockMask):
     """Replace the records of a block by centres of fuzzy c-means, drawn by their memberships."""
@@ -61,7 +64,9 @@ class FuzzyMask(BlockMask):
             count = -(-len(block) // self.k)
             centres, _, _ = fuzzy_centres(block, count, self.m1, rng)
             labels = fuzzy_assign(block, centres, self.m2, rng.random(len(block)))
-            masked[begin:end] = self.coordinates.values(centres)[labels]
+            with np.errstate(over="ignore"):  # a mean of the largest floats may be rounded beyond
+                found = np.clip(self.coordinates.values(centres), -_LARGEST, _LARGEST)
+            masked[begin:end] = found[labels]
         masked[np.isnan(values)] = np.nan
         return masked
 

@@ -183,14 +183,15 @@ class AddNoise(Change):
         first = self.rows.first(part, number)
         drawn = ndtri(row_uniforms(self.entropy, _STREAM, first, len(part), width))
         masked = to_float(part, self.columns)
-        for i in range(width):
-            for j in range(i + 1):
-                if self.root[i, j]:
-                    masked[:, i] += self.root[i, j] * drawn[:, j]
-        return {
-            column: self._array(part[[column]], masked[:, [i]])
-            for i, column in enumerate(self.columns)
-        }
+        with np.errstate(over="ignore", invalid="ignore"):  # an error below says where
+            for i in range(width):
+                for j in range(i + 1):
+                    if self.root[i, j]:
+                        masked[:, i] += self.root[i, j] * drawn[:, j]
+            return {
+                column: self._array(part[[column]], masked[:, [i]])
+                for i, column in enumerate(self.columns)
+            }
 
     def _array(self, before: pd.DataFrame, masked: NDArray[np.float64]) -> Any:
         (column,), (dtype,) = before.columns, before.dtypes
@@ -198,14 +199,19 @@ class AddNoise(Change):
         if is_whole:
             masked = np.rint(masked)
             low, high = _range_of(dtype)
-            beyond = int(((masked < low) | (masked > high)).sum())
-            if beyond:
+            if ((masked < low) | (masked > high)).any():
                 raise SdcValueError(
-                    f"{beyond} values of column {column!r} are beyond what {dtype} holds when "
+                    f"values of column {column!r} are beyond what {dtype} holds when "
                     "noise is added: cast it to a wider or signed type first, or leave out whole."
                 )
-        values, dtype = masked[:, 0], before[column].dtype
-        return same_array(values, dtype) if is_whole else masked_array(values, masked_dtype(dtype))
+            return same_array(masked[:, 0], dtype)
+        made = masked_array(masked[:, 0], masked_dtype(dtype))
+        if np.isinf(to_float(pd.DataFrame({column: made}), [column])).any():
+            raise SdcValueError(
+                f"values of column {column!r} are beyond what {masked_dtype(dtype)} holds "
+                "when noise is added: cast it to a wider type first, or divide its values."
+            )
+        return made
 
 
 def _range_of(dtype: Any) -> tuple[float, float]:

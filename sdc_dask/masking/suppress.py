@@ -245,4 +245,5 @@ def _used_categories(values: pd.Series, used: frozenset[Any]) -> pd.Series:
     """Leave out categories that no record of any partition has; the others keep their order."""
     if not isinstance(values.dtype, pd.CategoricalDtype) or has_unknown_categories(values.dtype):
         return values
-    return values.cat.set_categories([each for each in values.cat.categories if each in used])
+    categories = values.cat.categories
+    return values.cat.set_categories(categories[[each in used for each in categories]])

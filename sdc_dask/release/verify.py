@@ -22,7 +22,7 @@ from sdc_dask.release.manifest import (
     ReleasedFile,
     types_of,
 )
-from sdc_dask.release.object_store import digest_of, manifest_of, objects_of
+from sdc_dask.release.object_store import digest_of, leftovers, manifest_of, objects_of
 from sdc_dask.release.places import Place
 from sdc_dask.release.promises import matches_of
 from sdc_dask.release.source import open_source
@@ -103,6 +103,8 @@ def verify(
     found = _entries(place)
     checked: list[str] = []
     failed = list(_strangers(found, manifest))
+    if failed and not place.is_local:
+        failed += [each.described for each in leftovers(place)]
     there = [file for file in manifest.everything if found.get(file.name)]
     if not failed:
         checked.append(f"there: {several(len(there), 'file')} of the manifest, and no others")
@@ -145,7 +147,8 @@ def _strangers(found: Mapping[str, bool], manifest: Manifest) -> Iterator[str]:
         yield f"file {name!r} is missing"
     others = set(found) - known
     if others:
-        yield f"{len(others)} entries are not in the manifest, such as {min(others)!r}"
+        what = "entry is" if len(others) == 1 else "entries are"
+        yield f"{len(others):,} {what} not in the manifest, such as {min(others)!r}"
     for name in sorted(name for name in known & set(found) if not found[name]):
         yield f"file {name!r} is a link, or no file"
 
