@@ -126,7 +126,7 @@ def _mdav_indexed(points: NDArray[np.float64], k: int, dims: tuple[int, ...]) ->
 
 def _index_pays(n: int, d: int) -> bool:
     """Whether the k-d tree is expected to beat the scan (measured by benchmarks/kernels.py)."""
-    return n > 1000 * 1.35**d
+    return n > 1000 * 1.3**d
 
 
 def mdav_brute(
