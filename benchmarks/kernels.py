@@ -7,6 +7,7 @@ ratio      both kernels on 100,000 records, and whether they form the same group
 growth     time by the number of records and of columns
 million    how the time of the index grows from 100,000 to a million records
 crossover  which kernel is faster on small data, beside the choice of `mdav`
+reference  both on real data of many columns, which are read from SDC_DASK_DATA
 peers      `mdav` against the MDAV of other packages from PyPI: time, SSE, groups
 """
 
@@ -17,7 +18,9 @@ import importlib.metadata
 import importlib.util
 import itertools
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,8 +115,13 @@ def crossover(quick: bool) -> dict[str, Any]:
 
 
 def both(n: int, d: int) -> dict[str, Any]:
-    """Time both kernels on the same data."""
-    points = centred(n, d)
+    """Time both kernels on the same uniform data."""
+    return compared(centred(n, d))
+
+
+def compared(points: Points) -> dict[str, Any]:
+    """Time both kernels on the same records."""
+    n, d = points.shape
     scan_seconds, by_scan = best(mdav_brute, points)
     index_seconds, by_index = best(mdav_indexed, points)
     return {
@@ -138,6 +146,33 @@ def add_exponents(table: Rows, name: str) -> None:
         if f"{name} seconds" in row:
             times = row[f"{name} seconds"] / before[f"{name} seconds"]
             row[f"{name} exponent"] = math.log(times) / math.log(row["n"] / before["n"])
+
+
+REFERENCE = (
+    "california_housing",
+    "adult",
+    "abalone",
+    "casc_eia",
+    "casc_census",
+    "wdbc",
+    "ionosphere",
+)
+
+
+def reference(_quick: bool) -> dict[str, Any]:
+    """Compare the kernels on all columns of numbers of real data."""
+    folder = os.environ.get("SDC_DASK_DATA")
+    if folder is None:
+        print("\nSDC_DASK_DATA is not set: no reference data.")
+        return {"reference": []}
+    table: Rows = []
+    for name in REFERENCE:
+        frame = pd.read_csv(Path(folder) / f"{name}.csv").select_dtypes("number").dropna(axis=1)
+        points = standardized(frame.loc[:, frame.nunique() > 1])
+        chosen = "index" if _index_pays(*points.shape) else "scan"
+        table.append({"data": name} | compared(points) | {"mdav takes": chosen})
+    show(f"MDAV of real data by index and by scan, k = {K}", table)
+    return {"reference": table}
 
 
 # Other packages
@@ -232,6 +267,7 @@ PARTS: dict[str, Part] = {
     "growth": growth,
     "million": million,
     "crossover": crossover,
+    "reference": reference,
     "peers": peers,
 }
 

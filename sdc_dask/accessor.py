@@ -23,18 +23,22 @@ from sdc_dask.evaluation import (
     compare_mixed,
     score,
     series_score,
+    specs_by_name,
 )
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.fuzzy import FuzzyMicroaggregation
 from sdc_dask.masking.mic1d import Mic1D
 from sdc_dask.masking.microaggregation import Microaggregation, blocks_of
 from sdc_dask.masking.noise import Noise
 from sdc_dask.masking.pram import Pram
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.series import SeriesMicroaggregation
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.masking.suppress import Suppress
+from sdc_dask.report.mixed import categories_in
 from sdc_dask.report.shapes import histogram_of
 from sdc_dask.risk.anonymity import Anonymity, anonymity, class_size
 from sdc_dask.risk.combinations import RareCombinations, rare_combinations
@@ -96,31 +100,12 @@ def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., 
     return decorate
 
 
-def _knows_its_arguments(accessor: type[Any]) -> type[Any]:
+def _know_their_arguments(accessor: type[Any]) -> type[Any]:
     """Make methods say which argument was meant where one is misspelled."""
     for name, method in list(vars(accessor).items()):
         if name[0] != "_":
-            setattr(accessor, name, _checking(method))
+            setattr(accessor, name, knows_its_arguments(method))
     return accessor
-
-
-def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return method  # checks options itself
-    names = [each.name for each in parameters]
-
-    @functools.wraps(method)
-    def check(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in names:
-                raise SdcTypeError(
-                    f"{method.__name__} has no argument {name!r}{nearest(name, names)}. It has: "
-                    f"{', '.join(names)}."
-                )
-        return method(*args, **kwargs)
-
-    return check
 
 
 def _masked_columns(columns: Any, knows: Any) -> Any:
@@ -132,7 +117,7 @@ def _masked_columns(columns: Any, knows: Any) -> Any:
 
 @register_dataframe_accessor("sdc")
 @pd.api.extensions.register_dataframe_accessor("sdc")
-@_knows_its_arguments
+@_know_their_arguments
 class SdcAccessor:
     """Statistical disclosure control of a DataFrame, as ``df.sdc``.
 
@@ -199,7 +184,7 @@ class SdcAccessor:
         >>> df.sdc.blocks(["x0", "x1"], k=3, max_block=1_000)
         Blocks by tree: 10,000 records in 16 blocks
           columns   x0, x1
-          records   596 to 662 a block, median 621 (k = 3, L = 1,000)
+          records   596 to 662 per block, median 621 (k = 3, L = 1,000)
           leaves    16, of which 0 had fewer than k records and were fused
           strata    1
           planned   in 1 pass over the data after the scan
@@ -232,7 +217,7 @@ class SdcAccessor:
             What is masked, and how: :class:`Microaggregation`, :class:`RankSwap`, :class:`Mic1D`,
             :class:`FuzzyMicroaggregation`, :class:`Recode`, :class:`Suppress`, :class:`Pram` or
             :class:`Noise`. Each of a list masks columns of its own, except that the last four go
-            first, in their order, and all behind one of them see what it leaves: columns that
+            first, in their order, and all later ones see what they leave: columns that
             :class:`Recode` made coarser can be keys of :class:`Suppress`, or strata.
         keep_order : bool, default True
             Return index, divisions, partitions, rows and columns as they were. With False, rows
@@ -468,8 +453,8 @@ class SdcAccessor:
 
         Notes
         -----
-        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two a
-        column sample and count them, when this is called; the rest is lazy.
+        Equal values have ranks in row order. For a Dask frame, one pass counts values, and two
+        passes per column sample and count them, when this is called; the rest is lazy.
 
         References
         ----------
@@ -666,7 +651,12 @@ class SdcAccessor:
           rows       6                     records
           by_column  age: 0.0751468
         """
-        return sse(self._frame, masked, arguments.compared_columns(self._frame, masked, columns))
+        names = arguments.compared_columns(self._frame, masked, columns)
+        found = sse(self._frame, masked, names)
+        if columns is None and is_dask(self._frame):  # where nothing is known before
+            same = [name for name in names if not found.by_column[name]]
+            arguments.advise_compared(self._frame, masked, same)
+        return found
 
     @staged("Looking for the least SSE")
     def sse_bound(
@@ -810,9 +800,10 @@ class SdcAccessor:
         -------
         SeriesRisk
             ``euld`` and ``stsld``, the records that are linked to their masked version as the
-            nearest one, by Euclidean and by short time series distance, in the mean over knowing
-            one series, two, and so on to all; ``interval``, the values that lie within p percent
-            of the masked one, in the mean over p = 1, 2, ... 10; and ``dr``, of both a half.
+            nearest one, by Euclidean and by short time series distance, averaged over
+            intruders who know one series, two, and so on to all; ``interval``, the values that lie
+            within p percent of the masked one, averaged over p = 1, 2, ... 10; and ``dr``, half of
+            each.
 
         Notes
         -----
@@ -952,7 +943,7 @@ class SdcAccessor:
         Attacks
             A table, the strongest attack first: what the intruder knows, the percentage of records
             that he links rightly, how many of these he can be certain of, and how many masked
-            records a record can be.
+            records each known record can have become.
 
         Examples
         --------
@@ -1035,7 +1026,10 @@ class SdcAccessor:
         **options
             Of the attack. For distances: ``distance="mahalanobis"``, ``standardize=False``,
             ``assignment=True`` (one to one, up to 5,000 records), ``blocking="tree"`` (all records
-            of a large frame, within blocks, for a lower and an upper bound). For probabilities,
+            of a large frame, within blocks, for a lower and an upper bound). For "gower":
+            ``orders=`` and ``nominal=`` as in :meth:`mixed_loss`, and ``missing="matches"`` (a
+            missing masked cell may have been any value: an intruder knows that it was suppressed;
+            by default it is a value of its own). For probabilities,
             of at most 16 columns: ``tolerance=0.1`` and ``unit="value"`` (values agree within 10
             percent of the original value; ``unit="deviation"`` for deviations, ``tolerance=0`` for
             equality), ``false_match``, ``false_nonmatch``, ``max_iterations``. For those who know
@@ -1048,7 +1042,7 @@ class SdcAccessor:
         Linkage
             ``rate``, the percentage of right links, with its confidence interval or bounds. Of
             those who know the masking also ``certain``, ``candidates``, ``alone`` and ``few``: how
-            many masked records a record can be.
+            many masked records each known record can have become.
 
         Examples
         --------
@@ -1204,6 +1198,8 @@ class SdcAccessor:
         sample: int | str | None = "auto",
         random_state: int | None = None,
         knows: Mapping[Any, Spec | Sequence[Spec]] | None = None,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Put risk and loss of several maskings into one table, to decide from.
 
@@ -1213,10 +1209,13 @@ class SdcAccessor:
             Masked frames of this frame, by name.
         columns, weights, known, groups, tolerance, unit, sample, random_state
             As in :meth:`score`. All maskings are attacked on the same records. If `columns` names
-            some that are not numeric, columns of every kind are measured, and only `sample` and
-            `random_state` have a meaning.
+            some that are not numeric, or are not read as numbers, columns of every kind are
+            measured, and only `sample` and `random_state` have a meaning.
         knows : dict, optional
-            The spec, or list of specs, of each masking by its name.
+            The spec, or list of specs, of each masking by its name. In columns of every kind it
+            says how they are read, which were recoded, and where missing cells may be suppressed.
+        orders, nominal
+            As in :meth:`mixed_loss`.
 
         Returns
         -------
@@ -1232,7 +1231,8 @@ class SdcAccessor:
             of ``unchanged`` cells of :meth:`mixed_loss`, what has ``moved`` in tables of single
             columns and in those of pairs (``pairs_moved``) and by how many bits the mutual
             ``information`` of pairs has changed, of :meth:`associations`, the percentage that is
-            ``linked`` by ``linkage(masked, "gower")``, and the ``score``, (loss + linked) / 2.
+            ``linked`` by ``linkage(masked, "gower")``, by the ``strongest`` of those that fit what
+            is known, and the ``score``, (loss + linked) / 2.
 
         Examples
         --------
@@ -1253,8 +1253,13 @@ class SdcAccessor:
                 "masked must be a dict of masked frames by name, with at least one, received "
                 f"{type(masked).__name__}."
             )
-        if columns is not None and self._is_mixed(masked.values(), columns):
-            given = {"weights": weights, "known": known, "groups": groups, "knows": knows}
+        specs = specs_by_name(masked, knows)
+        listed = [spec for each in specs.values() for spec in each]
+        if columns is None and reading_of(listed).concerns(meta_of(self._frame).columns):
+            columns = _masked_columns(None, listed)
+        said = orders is not None or nominal is not None
+        if said or (columns is not None and self._is_mixed(masked.values(), columns, specs)):
+            given = {"weights": weights, "known": known, "groups": groups}
             unused = [name for name, value in given.items() if value is not None]
             unused += ["tolerance"] * (tolerance != 0.1) + ["unit"] * (unit != "value")
             if unused:
@@ -1263,7 +1268,14 @@ class SdcAccessor:
                     "out, or name numeric columns."
                 )
             both = [arguments.mixed_columns(self._frame, each, columns) for each in masked.values()]
-            return compare_mixed(self._frame, masked, both[0], Sampling.of(sample, random_state))
+            return compare_mixed(
+                self._frame,
+                masked,
+                both[0],
+                Sampling.of(sample, random_state),
+                specs,
+                arguments.reading(orders, nominal, both[0]),
+            )
         names = [
             arguments.compared_columns(self._frame, each, columns, advise=number == 0)
             for number, each in enumerate(masked.values())
@@ -1287,16 +1299,26 @@ class SdcAccessor:
             knows=knows,
         )
 
-    def _is_mixed(self, masked: Iterable[Frame], columns: Any) -> bool:
-        """Whether some of the columns that are named are not numeric in one of the frames."""
-        return any(
+    def _is_mixed(
+        self, masked: Iterable[Frame], columns: Any, specs: Mapping[Any, Sequence[Spec]]
+    ) -> bool:
+        """Whether some of the columns are not numeric in a frame, or not read as such by a spec."""
+        names = arguments.name_list(columns, "columns")
+        return any(reading_of(each).concerns(names) for each in specs.values()) or any(
             name in meta.columns and not is_numeric(meta[name].dtype)
             for meta in map(arguments.unique_columns, (self._frame, *masked))
-            for name in arguments.name_list(columns, "columns")
+            for name in names
         )
 
     @staged("Measuring loss")
-    def mixed_loss(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> MixedLoss:
+    def mixed_loss(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
+    ) -> MixedLoss:
         """Measure how far records are from their masked versions, in columns of every kind.
 
         Two passes over the original and one over the masked frame, row by row.
@@ -1307,6 +1329,11 @@ class SdcAccessor:
             Of the same kind, with the same rows; other orders are aligned by the index.
         columns : list, optional
             Columns of any kind; by default all that both frames have.
+        orders : dict, optional
+            Lists of all values from the lowest to the highest, by column, such as
+            ``{"education": ["primary", "secondary", "tertiary"]}``: they are compared by ranks.
+        nominal : name or list of names, optional
+            Columns whose values are equal or different, whatever their dtype is: codes.
 
         Returns
         -------
@@ -1332,10 +1359,16 @@ class SdcAccessor:
         {'age': 8.33, 'job': 33.33}
         """
         names = arguments.mixed_columns(self._frame, masked, columns)
-        return mixed_loss(self._frame, masked, names)
+        return mixed_loss(self._frame, masked, names, arguments.reading(orders, nominal, names))
 
     @staged("Counting values")
-    def frequencies(self, masked: Frame, columns: Sequence[Hashable] | None = None) -> Frequencies:
+    def frequencies(
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        nominal: Hashable | Sequence[Hashable] | None = None,
+    ) -> Frequencies:
         """Count the values of columns before and after masking.
 
         One pass over each frame.
@@ -1347,6 +1380,8 @@ class SdcAccessor:
         columns : list, optional
             Columns of any kind with up to 10,000 different values; by default all that both frames
             have and that are neither numbers nor dates.
+        nominal : name or list of names, optional
+            Numbers or dates that are codes, to count beside these.
 
         Returns
         -------
@@ -1368,14 +1403,28 @@ class SdcAccessor:
         names = arguments.mixed_columns(self._frame, masked, columns)
         if columns is None:
             meta = meta_of(self._frame)
-            names = tuple(name for name in names if not is_measured(meta[name].dtype))
+            codes = arguments.masked_names(nominal, "nominal", names, "compared")
+            names = tuple(
+                name for name in names if name in codes or not is_measured(meta[name].dtype)
+            )
+        elif nominal is not None:
+            raise SdcTypeError(
+                "nominal has no meaning with columns, whose values are all counted: leave it out, "
+                "or name its columns in columns."
+            )
         if not names:
             raise SdcValueError("columns is empty: both frames have numbers and dates alone.")
         return frequencies(self._frame, masked, names)
 
     @staged("Counting pairs of values")
     def associations(
-        self, masked: Frame, columns: Sequence[Hashable] | None = None, *, bins: int = BINS
+        self,
+        masked: Frame,
+        columns: Sequence[Hashable] | None = None,
+        *,
+        bins: int = BINS,
+        orders: Mapping[Hashable, Sequence[Any]] | None = None,
+        nominal: Hashable | Sequence[Hashable] | None = None,
     ) -> Associations:
         """Compare contingency tables and mutual information of pairs before and after masking.
 
@@ -1388,6 +1437,8 @@ class SdcAccessor:
         bins : int, default 10
             Numbers, dates and ordered categories are cut into so many classes, at quantiles of the
             original.
+        orders, nominal
+            As in :meth:`mixed_loss`.
 
         Returns
         -------
@@ -1415,7 +1466,8 @@ class SdcAccessor:
         """
         names = arguments.mixed_columns(self._frame, masked, columns)
         bins = arguments.whole_number(bins, "bins", 2)
-        return associations(self._frame, masked, names, bins)
+        reading = arguments.reading(orders, nominal, names)
+        return associations(self._frame, masked, names, bins, reading)
 
     @staged("Trying maskings")
     def suggest(
@@ -1502,27 +1554,35 @@ class SdcAccessor:
         masked : DataFrame
             Of the same kind.
         column : name
-            A numeric column of both frames.
+            A column of both frames. Of numbers, the picture is a histogram; of anything else,
+            and of numbers with few values, it has bars of frequencies.
         k : int, default 5
-            Bins hold as many records, before and after, and the outermost ones are open: the
-            picture shows nobody.
+            Bins hold as many records, before and after, and the outermost ones are open; rarer
+            categories are drawn as one: the picture shows nobody.
         ax : matplotlib axes, optional
 
         Returns
         -------
         matplotlib axes
         """
-        arguments.compared_columns(self._frame, masked, [column])
+        arguments.mixed_columns(self._frame, masked, [column])
         k = arguments.whole_number(k, "k", 3)
         plots.pyplot()  # before any data is read
-        bins = histogram_of(self._frame, masked, column, k)
-        if bins is None:
+        if all(is_numeric(meta_of(each)[column].dtype) for each in (self._frame, masked)):
+            bins = histogram_of(self._frame, masked, column, k)
+            if bins is not None:
+                return plots.before_after(
+                    bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
+                )
+        shown = categories_in(self._frame, masked, column, k)
+        if shown is None:
             raise SdcValueError(
-                f"column {column!r} has too few records for a picture, or too many with one value."
+                f"column {column!r} has too few records for a picture, or most of them have "
+                f"values that fewer than k={k} records have."
             )
-        return plots.before_after(
-            bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
-        )
+        before = None if shown.renamed else [each.before for each in shown.shown]
+        labels = [each.label for each in shown.shown]
+        return plots.frequencies(labels, before, [each.after for each in shown.shown], column, ax)
 
     @staged("Measuring interval disclosure")
     def interval_disclosure(

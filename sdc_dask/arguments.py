@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 import re
@@ -23,15 +24,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sdc_dask.engine.columns import check_numeric, is_numeric
-from sdc_dask.engine.frames import Frame, meta_of
-from sdc_dask.errors import LeftOutAdvice, SdcKeyError, SdcTypeError, SdcValueError, warn
-
-# Names of columns that mark records, or say how many persons they stand for.
-_MARKS = re.compile(
-    r"(?i)(^|[\s_.-])(id|ids|identifier|key|serial|uuid|person|household|respondent|weight|weights|"
-    r"wgt|wt)$|(?-i:[a-z](ID|Id|Weight))$"
+from sdc_dask.engine.columns import check_numeric, is_numeric, is_unchanged
+from sdc_dask.engine.dates import date_text
+from sdc_dask.engine.frames import Frame, is_dask, meta_of
+from sdc_dask.engine.mixed import Reading
+from sdc_dask.errors import (
+    FEWEST_ADVISED,
+    LeftOutAdvice,
+    SdcKeyError,
+    SdcTypeError,
+    SdcValueError,
+    UnchangedAdvice,
+    warn,
 )
+from sdc_dask.names import is_mark
+
+_DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$")
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -128,6 +136,34 @@ def plain_value(value: Any, name: str) -> Any:
     raise SdcTypeError(
         f"{name} must hold texts or finite numbers, received {type(value).__name__}: convert them."
     )
+
+
+def date(value: Any, name: str) -> str | None:
+    """Return a date as the text that stands for it; None for what is no date.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> date(datetime.date(1980, 1, 1), "bins"), date("1980-01-01T06:30", "bins"), date("a", "bins")
+    ('1980-01-01', '1980-01-01 06:30:00', None)
+    """
+    is_text = isinstance(value, str) and _DATE.match(value)
+    if not is_text and not isinstance(value, (datetime.date, np.datetime64)):
+        return None
+    try:
+        time = pd.Timestamp(value)
+    except ValueError:
+        time = pd.NaT
+    if time is pd.NaT:
+        raise SdcValueError(
+            f"{name} holds a date that does not exist, such as the 31st of June: correct it."
+        )
+    if time.tzinfo is not None:
+        raise SdcValueError(
+            f"{name} holds a time with a zone: name local times without one, which are those of "
+            "the zone of a column."
+        )
+    return date_text(time)
 
 
 def one_of(value: Any, name: str, valid: Iterable[Any]) -> Any:
@@ -311,8 +347,10 @@ class ByColumn(tuple[tuple[Hashable, Any], ...]):
         return repr(self.to_plain())
 
 
-def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) -> ByColumn:
-    """Return a dict of masked columns as pairs."""
+def by_column(
+    value: Any, name: str, columns: Iterable[Hashable], example: str, what: str = "masked"
+) -> ByColumn:
+    """Return a dict of columns as pairs: of those that are masked, or `what` else they are."""
     if value is None:
         return ByColumn()
     if isinstance(value, ByColumn):
@@ -322,25 +360,27 @@ def by_column(value: Any, name: str, columns: Iterable[Hashable], example: str) 
             f"{name} must be a dict from columns, such as {example}, received "
             f"{type(value).__name__}."
         )
-    _check_masked(list(value), name, columns)
+    _check_among(list(value), name, columns, what)
     return ByColumn(value.items())
 
 
-def _check_masked(names: Sequence[Hashable], name: str, columns: Iterable[Hashable]) -> None:
-    """Raise ValueError if columns are named that are not masked."""
+def _check_among(
+    names: Sequence[Hashable], name: str, columns: Iterable[Hashable], what: str
+) -> None:
+    """Raise ValueError if columns are named that are not masked, or `what` else."""
     _check_once(names, name)
     others = [each for each in names if each not in set(columns)]
     if others:
         raise SdcValueError(
-            f"{name} names columns that are not masked: {listed(others)}. Name them in columns, "
+            f"{name} names columns that are not {what}: {listed(others)}. Name them in columns, "
             "too, or leave them out."
         )
 
 
-def orders(value: Any, columns: Iterable[Hashable]) -> ByColumn:
+def orders(value: Any, columns: Iterable[Hashable], what: str = "masked") -> ByColumn:
     """Return the orders of categories by column, each from the lowest to the highest."""
     pairs = []
-    for column, order in by_column(value, "orders", columns, "{'size': ['S', 'M', 'L']}"):
+    for column, order in by_column(value, "orders", columns, "{'size': ['S', 'M', 'L']}", what):
         what = f"the order of column {column!r}"
         if isinstance(order, str) or not isinstance(order, (list, tuple, pd.Index)):
             raise SdcTypeError(
@@ -378,10 +418,26 @@ def importance(value: Any, columns: Iterable[Hashable]) -> ByColumn:
     return ByColumn(pairs)
 
 
-def masked_names(value: Any, name: str, columns: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Return names of masked columns."""
+def reading(ordered: Any, nominal: Any, columns: Sequence[Hashable]) -> Reading:
+    """Return how values of compared columns are read."""
+    found = Reading(
+        dict(orders(ordered, columns, "compared")),
+        masked_names(nominal, "nominal", columns, "compared"),
+    )
+    both = [name for name in found.orders if name in found.nominal]
+    if both:
+        raise SdcValueError(
+            f"orders and nominal both name columns: {listed(both)}. Values have an order, or none."
+        )
+    return found
+
+
+def masked_names(
+    value: Any, name: str, columns: Iterable[Hashable], what: str = "masked"
+) -> tuple[Hashable, ...]:
+    """Return names of columns that are masked, or `what` else they are."""
     names = name_list(value, name)
-    _check_masked(names, name, columns)
+    _check_among(names, name, columns, what)
     return names
 
 
@@ -529,7 +585,7 @@ def _in_both(
             for column in meta.columns
             if fits(meta[column].dtype) and column in other.columns
         ]
-        names = tuple(column for column in both if not _MARKS.search(str(column)))
+        names = tuple(column for column in both if not is_mark(column))
         left_out = [column for column in both if column not in names]
         if left_out and advise:
             warn(
@@ -537,6 +593,9 @@ def _in_both(
                 f"{listed(left_out)}. Name in columns= what was masked.",
                 LeftOutAdvice,
             )
+        if advise and not is_dask(original) and len(original) >= FEWEST_ADVISED:
+            same = [name for name in names if is_unchanged(original[name], masked[name])]
+            advise_compared(original, masked, same)
     else:
         names = name_list(columns, "columns")
     if not names:
@@ -546,6 +605,20 @@ def _in_both(
     if len(set(names)) < len(names):
         raise SdcValueError(f"columns are named more than once: {listed(names)}.")
     return names
+
+
+def advise_compared(original: Frame, masked: Frame, unchanged: Sequence[Hashable]) -> None:
+    """Warn of columns that are compared, nobody having named them, and are the same.
+
+    A frame that is compared with itself is meant: that is what nothing masked would risk.
+    """
+    if unchanged and masked is not original:
+        warn(
+            f"columns are compared that are the same in both frames: {listed(unchanged)}. An "
+            "intruder who knows them links records by them, and they lose nothing. Name in "
+            "columns= what was masked.",
+            UnchangedAdvice,
+        )
 
 
 def compared_series(original: Frame, masked: Frame, series: Any) -> SeriesSets:

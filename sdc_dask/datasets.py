@@ -152,7 +152,7 @@ def panel(n: int, length: int, *, npartitions: int | None = None, seed: int = 0)
     n : int
         Number of series.
     length : int
-        Number of times, a column each: ``t0`` to ``t{length-1}``.
+        Number of times, one column for each: ``t0`` to ``t{length-1}``.
     npartitions : int, optional
         Number of partitions, by default one for every 2**18 rows begun. It does not change the
         values.
@@ -352,7 +352,7 @@ class _Column(NamedTuple):
 def _draw_weighted(rng: np.random.Generator, weights: Iterable[float]) -> Array:
     """Draw positions with the given weights."""
     shares = np.cumsum(np.fromiter(weights, float))
-    # The last bound is left out: rounding must not let a draw fall behind it.
+    # The last bound is left out: rounding must not let a draw fall beyond it.
     return np.searchsorted(shares[:-1] / shares[-1], rng.random(CHUNK_ROWS), side="right")
 
 

@@ -121,7 +121,7 @@ def _risked(original: dd.DataFrame, released: dd.DataFrame, summary: Summary) ->
             f"others: {reached.classes:,} classes, {reached.k_mean:.2f} persons on average.",
             f"  Persons who are alone with these values: {_percent(_alone(original, columns))} "
             f"before, {_percent(_alone(released, columns))} after.",
-            f"  Not masked: {', '.join(unmasked)}. They tell persons apart as before: "
+            f"  Not masked: {', '.join(unmasked)}. They single out persons as before: "
             f"{_percent(_alone(released, unmasked))} are alone with their values of these.",
             "  Columns that someone may know of a person are to be masked, coarsened or dropped.",
         ]

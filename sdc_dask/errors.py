@@ -6,10 +6,15 @@ printed or logged where the data is confidential. Each is also what a Python use
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
+
+FEWEST_ADVISED = 30  # records: fewer are an example, of which no advice is given
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
 
@@ -57,7 +62,7 @@ class SdcWarning(UserWarning):
 class Advice(SdcWarning):
     """Something that looks like a slip, with what to do instead.
 
-    Each kind is a class of its own. Whoever means it says so with a filter of that class, or of
+    Each kind is a class of its own. If it is meant, say so with a filter of that class, or of
     this one: ``warnings.simplefilter("ignore", sdc_dask.errors.FewValuesAdvice)``.
     """
 
@@ -82,8 +87,34 @@ class UniqueAdvice(Advice):
     """Columns are released as they are of which most records have a value of their own."""
 
 
+class UnchangedAdvice(Advice):
+    """All records keep their exact values, or columns are compared that nobody has masked."""
+
+
+class UnitAdvice(Advice):
+    """Classes of k records belong to a single person or household, and k counts records."""
+
+
+_said: ContextVar[set[str] | None] = ContextVar("said", default=None)
+
+
+@contextlib.contextmanager
+def each_once() -> Iterator[None]:
+    """Let every warning of a block be said once, where the same is done again and again."""
+    token = _said.set(set())
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
 def warn(text: str, kind: type[SdcWarning] = SdcWarning) -> None:
     """Warn at the line of the caller's code that called into this package, however deep we are."""
+    said = _said.get()
+    if said is not None:
+        if text in said:
+            return
+        said.add(text)
     ours = level = 1  # this function
     frame = sys._getframe()
     # To the outermost frame of ours: contexts have frames of the standard library between.

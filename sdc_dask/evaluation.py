@@ -13,12 +13,14 @@ import pandas as pd
 from sdc_dask import arguments
 from sdc_dask.arguments import SeriesSets
 from sdc_dask.engine.frames import Frame
+from sdc_dask.engine.mixed import Reading
 from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.fitting import check_fitting
-from sdc_dask.risk.attacks.gower import link_by_gower
+from sdc_dask.risk.attacks.gower import strongest_by_gower
 from sdc_dask.risk.disclosure import Intruder, risk_of
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.series_risk import series_risk
@@ -55,7 +57,7 @@ class Score(Result):
     strongest: str = field(metadata={"note": ""})  # the attack with the most right links
     linked: float = field(metadata={"note": "its right links, percent"})
     score_new: float | None = field(
-        metadata={"note": "with links by who knows the masking: 0.5 il + 0.5 dr_new"}
+        metadata={"note": "with links by an intruder who knows the masking: 0.5 il + 0.5 dr_new"}
     )
     score_max: float = field(
         metadata={"note": "judged by the strongest intruder: 0.5 il + 0.5 dr_max"}
@@ -243,15 +245,24 @@ def compare(
 
 
 def compare_mixed(
-    original: Frame, masked: Mapping[Any, Frame], columns: Sequence[Hashable], sampling: Sampling
+    original: Frame,
+    masked: Mapping[Any, Frame],
+    columns: Sequence[Hashable],
+    sampling: Sampling,
+    specs: Mapping[Any, Sequence[Spec]],
+    reading: Reading,
 ) -> pd.DataFrame:
-    """Measure several maskings of columns of every kind; all are attacked on the same records."""
+    """Measure several maskings of columns of every kind; all are attacked on the same records.
+
+    Columns are read alike for all maskings, and as their specs say besides.
+    """
     rows = []
-    for frame in masked.values():
+    for name, frame in masked.items():
+        read = reading.beside(reading_of(specs[name]))
         classes = anonymity(frame, columns, None)
-        loss = mixed_loss(original, frame, columns)
-        related = associations(original, frame, columns, BINS)
-        links = link_by_gower(original, frame, columns, sampling)
+        loss = mixed_loss(original, frame, columns, read)
+        related = associations(original, frame, columns, BINS, read)
+        knows, links = strongest_by_gower(original, frame, columns, sampling, specs[name], reading)
         rows.append(
             {
                 "k_min": classes.k_min,
@@ -262,6 +273,7 @@ def compare_mixed(
                 "pairs_moved": related.mean_moved,
                 "information": related.mean_shift,
                 "linked": links.rate,
+                "strongest": f"Gower distance ({knows})",
                 "score": (loss.loss + links.rate) / 2,
                 "note": links.note,
             }

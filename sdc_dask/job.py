@@ -24,7 +24,8 @@ from sdc_dask.errors import (
     SdcTypeError,
     SdcValueError,
 )
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.keywords import knows_its_arguments, nearest
+from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.delta import check_delta
 from sdc_dask.release.long import Long
 from sdc_dask.release.protect import ORDERS, opened_source, protect
@@ -58,6 +59,7 @@ _OF_THE_CALL = (
 )
 
 
+@knows_its_arguments
 @dataclass(frozen=True)
 class Job:
     """What :func:`sdc_dask.protect` is asked for, as a value that goes to a file and back.

@@ -15,8 +15,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from sdc_dask.keywords import nearest
 from sdc_dask.masking.microaggregation import Microaggregation
-from sdc_dask.masking.spec import Spec, nearest
+from sdc_dask.masking.spec import Spec
 
 _MASKING = "--masking"
 _KINDS = {each.kind: each for each in Spec.__subclasses__()}

@@ -158,3 +158,25 @@ def before_after(
     ax.set_ylabel("records per bin of even width")
     ax.legend()
     return ax
+
+
+def frequencies(
+    labels: Sequence[str],
+    before: Sequence[int] | None,
+    after: Sequence[int],
+    column: Hashable,
+    ax: Any = None,
+) -> Any:
+    """Draw how many records have each category, the first on top; without those before if None."""
+    ax = axes(ax, (6.4, max(2.4, 0.45 * len(labels) + 1.2)))
+    places = range(len(labels))
+    if before is not None:
+        ax.barh([place - 0.2 for place in places], before, 0.4, color=BEFORE, label="before")
+    shift, height = (0.0, 0.8) if before is None else (0.2, 0.4)
+    ax.barh([place + shift for place in places], after, height, color=AFTER, label="after")
+    ax.set_yticks(list(places), labels)
+    ax.invert_yaxis()
+    ax.set_xlabel("records")
+    ax.set_title(str(column), fontsize="medium")
+    ax.legend()
+    return ax

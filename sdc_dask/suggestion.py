@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from sdc_dask import arguments, plots, stages
 from sdc_dask.engine.columns import is_measured, is_numeric
 from sdc_dask.engine.frames import Frame, map_reduce
-from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError
+from sdc_dask.engine.mixed import Reading
+from sdc_dask.errors import SdcError, SdcTypeError, SdcValueError, each_once
 from sdc_dask.evaluation import compare
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.run import mask
 from sdc_dask.masking.spec import Spec
 from sdc_dask.masking.suppress import Suppress
@@ -35,7 +37,7 @@ _P = (2, 5, 10, 20)
 _K_KEYS = (3, 5, 10)  # of suppression, where all columns are categories
 _WIDTH = 100  # of what is printed
 _LONGEST = 32  # letters of a name in the table
-_BLIND = "no attack by who knows this masking"
+_BLIND = "no attack by an intruder who knows this masking"
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,9 @@ class Suggestion(Result):
         lines += self._explained()
         if self.records < self.rows:
             lines += _wrapped(
-                "The sample was masked by itself, and its records are farther apart than all are: "
-                "microaggregation of all loses less. Measure what you choose on all records."
+                "The sample was masked on its own, and its records are farther apart than those of "
+                "the whole frame: microaggregation of all loses less. Measure what you choose on "
+                "all records."
             )
         for note, names in _by_note(self.trials).items():
             some = ", ".join(str(numbers[name]) for name in names)
@@ -218,6 +221,7 @@ def _by_note(trials: Sequence[Trial]) -> dict[str, list[str]]:
     return found
 
 
+@each_once()
 def suggest(
     frame: Frame,
     columns: Any,
@@ -238,6 +242,8 @@ def suggest(
     for spec in asked.values():
         spec.check(frame)
     mixed = _is_mixed(meta, names, asked.values())
+    # Losses compare if columns are read alike for all.
+    reading = reading_of(list(asked.values()))
     if mixed:
         _check_unused(intruder)
     needed = dict.fromkeys(
@@ -254,7 +260,7 @@ def suggest(
         try:
             masked = mask(sample, spec, **(draw if spec.draws else {}))
             if mixed:
-                trials.append(_mixed_trial(name, spec, sample, masked, names, tried))
+                trials.append(_mixed_trial(name, spec, sample, masked, names, reading, tried))
                 continue
             knows = {name: spec} if _is_modelled(spec, names) else None
             table = compare(
@@ -271,11 +277,11 @@ def suggest(
     return Suggestion(names, rows, len(sample), agreement, _compared(trials), failed)
 
 
-def _is_mixed(meta: pd.DataFrame, names: tuple[Hashable, ...], specs: Iterable[Spec]) -> bool:
-    """Whether columns are not all numbers, or do not stay numbers."""
+def _is_mixed(meta: pd.DataFrame, names: tuple[Hashable, ...], specs: Collection[Spec]) -> bool:
+    """Whether columns are not all numbers, do not stay numbers, or are not read as such."""
     dtypes = [meta[name].dtype for name in names]
     dtypes += [spec.dtype_of(name, meta[name].dtype) for spec in specs for name in names]
-    return not all(map(is_numeric, dtypes))
+    return not all(map(is_numeric, dtypes)) or reading_of(list(specs)).concerns(names)
 
 
 def _check_unused(intruder: Mapping[str, Any]) -> None:
@@ -410,6 +416,7 @@ def _mixed_trial(
     sample: pd.DataFrame,
     masked: pd.DataFrame,
     names: tuple[Hashable, ...],
+    reading: Reading,
     random_state: int,
 ) -> Trial:
     """Measure columns of every kind: links by the strongest attack, and the distance of Gower."""
@@ -419,7 +426,7 @@ def _mixed_trial(
         name,
         spec,
         found.strongest.rate,
-        mixed_loss(sample, masked, names).loss,
+        mixed_loss(sample, masked, names, reading).loss,
         found.strongest.rate,
         f"{found.attacks[0]} ({found.assumes[0]})",
         None,

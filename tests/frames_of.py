@@ -559,6 +559,16 @@ def missing_in(column: pd.Series) -> list[bool]:
     ]
 
 
+def in_one_form(column: pd.Series) -> list[str]:
+    """Return texts of cells, where a float that is missing or zero is so in one way."""
+    texts = texts_of(pd.Series([unsigned(cell) for cell in column.astype(object)], dtype=object))
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return texts
+    return [
+        "missing" if gone else text for text, gone in zip(texts, missing_in(column), strict=True)
+    ]
+
+
 def classes(frame: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hashable]) -> list[Any]:
     """Return what tells the class of every record: bits of masked cells, and values of strata.
 
@@ -582,8 +592,16 @@ def unsigned(cell: Any) -> Any:
 def smallest_class(
     frame: pd.DataFrame, columns: Sequence[Hashable], by: Sequence[Hashable] = ()
 ) -> int:
-    """Return the number of records in the smallest class."""
-    return min(Counter(classes(frame, columns, by)).values())
+    """Return the number of records in the smallest class.
+
+    Floats are told apart by all that can be seen of them: NaN from null, and zeros by their sign.
+    """
+    seen = [
+        texts_of(frame[name])
+        for name in [*columns, *by]
+        if pd.api.types.is_float_dtype(frame[name].dtype)
+    ]
+    return min(Counter(zip(classes(frame, columns, by), *seen, strict=True)).values())
 
 
 def shown_values(error: BaseException, frame: pd.DataFrame) -> list[str]:

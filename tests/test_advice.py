@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sdc_dask
-from sdc_dask import Microaggregation, RankSwap, SdcAccessor, errors
+from sdc_dask import Microaggregation, Noise, RankSwap, SdcAccessor, errors
 from sdc_dask.engine.scan import scan
 
 N = 200
@@ -61,21 +61,21 @@ def test_piles_of_codes(
     made = pd.DataFrame({"x": values})
     for npartitions in (1, 4):
         lazy = dd.from_pandas(made, npartitions=npartitions)
-        assert scan(lazy, ["x"], []).columns["x"].coded == told
-    assert scan(made, ["x"], []).columns["x"].coded == told
+        assert scan(lazy, ["x"], []).columns["x"].ends.coded == told
+    assert scan(made, ["x"], []).columns["x"].ends.coded == told
 
 
 def test_several_codes_in_any_partitions(frame: pd.DataFrame) -> None:
     values = frame["age"].astype(float).to_numpy().copy()
     values[:6], values[50:57], values[100:120] = -9, -8, 99_999
     whole = pd.DataFrame({"x": values})
-    assert scan(whole, ["x"], []).columns["x"].coded == 33
+    assert scan(whole, ["x"], []).columns["x"].ends.coded == 33
     for npartitions in (2, 7, 50):
         lazy = dd.from_pandas(whole, npartitions=npartitions)
         assert scan(lazy, ["x"], []) != scan(whole, ["x"], [])  # rows by partition
         assert scan(lazy, ["x"], []).columns == scan(whole, ["x"], []).columns
     values[60] = -20.0  # a value among codes
-    assert scan(pd.DataFrame({"x": values}), ["x"], []).columns["x"].coded == 20
+    assert scan(pd.DataFrame({"x": values}), ["x"], []).columns["x"].ends.coded == 20
 
 
 def test_codes_are_told_and_can_be_named(frame: pd.DataFrame) -> None:
@@ -112,6 +112,33 @@ def test_codes_are_found_by_what_is_said_of_them(frame: pd.DataFrame) -> None:
     assert not any(code in text for code in ("77", "88", "998", "9999999"))
 
 
+def test_codes_are_told_whatever_masks_them(frame: pd.DataFrame) -> None:
+    df = frame.assign(income=coded(frame["income"], -9, 12), text=frame["sex"].astype(str))
+    told = pytest.warns(errors.CodedMissingAdvice, match=r"'income' \(12 records with its smallest")
+    with dask.config.set(scheduler="threads"):
+        for each in (df, dd.from_pandas(df, npartitions=3)):
+            with told:
+                each.sdc.rank_swap(["income", "text"], p=10)
+            with told:
+                each.sdc.rank_swap(["income"], p=10, blocking="tree")
+            with told:
+                each.sdc.add_noise(["income"], sd=0.1)
+            # Where they cannot be named, nobody is told to.
+            with pytest.warns(errors.CodedMissingAdvice, match="fill them or drop those records"):
+                each.sdc.mic1d(["income"], kappa=20)
+
+
+def test_codes_stay_out_of_noise(frame: pd.DataFrame) -> None:
+    df = frame.assign(age=coded(frame["age"], 999, 10))
+    clean = df.assign(age=df["age"].astype("Int64").mask(df["age"] == 999))
+    masked = df.sdc.add_noise(["age"], 0.1, missing_values=999, random_state=1)
+    expected = clean.sdc.add_noise(["age"], 0.1, random_state=1)
+    pd.testing.assert_frame_equal(masked, expected)
+    assert masked["age"].isna().equals(df["age"] == 999)
+    whole = df.sdc.add_noise(["age"], 0.1, whole=True, missing_values=999, random_state=1)
+    assert whole["age"].dtype == "Int64" and whole["age"].max() < 200
+
+
 def test_codes_stay_out_of_swaps(frame: pd.DataFrame) -> None:
     df = frame.assign(age=coded(frame["age"], 999, 10))
     masked = df.sdc.rank_swap(["age"], p=20, missing_values=[999, -9], random_state=1)
@@ -122,12 +149,15 @@ def test_codes_stay_out_of_swaps(frame: pd.DataFrame) -> None:
 
 def test_codes_in_files(tmp_path: Path, frame: pd.DataFrame) -> None:
     df = frame.assign(
-        income=coded(frame["income"], -9, 12), age=coded(frame["age"].astype("int16"), 999, 15)
+        income=coded(frame["income"], -9, 12),
+        age=coded(frame["age"].astype("int16"), 999, 15),
+        hours=coded(frame["age"], -9, 11),
     )
     df.to_parquet(tmp_path / "source.parquet", index=False)
     plan = [
         Microaggregation(["income"], k=5, missing="separate", missing_values=[-9]),
         RankSwap(["age"], p=10, missing_values=[999, 1e9]),
+        Noise(["hours"], sd=0.1, missing_values=[-9]),
     ]
     with dask.config.set(scheduler="threads"):
         sdc_dask.protect(
@@ -135,13 +165,14 @@ def test_codes_in_files(tmp_path: Path, frame: pd.DataFrame) -> None:
         )
     released = pd.read_parquet(tmp_path / "release")
     assert released["income"].isna().sum() == 12 and released["age"].isna().sum() == 15
+    assert released["hours"].isna().sum() == 11
     assert (released["income"].dropna() > 0).all() and (released["age"].dropna() < 999).all()
     assert sdc_dask.verify(tmp_path / "release").ok
 
 
 @pytest.mark.parametrize("values", ["none", [True], [None], [float("nan")], [[1]]])
 def test_codes_are_numbers(values: Any) -> None:
-    for spec in (Microaggregation, RankSwap):
+    for spec in (Microaggregation, RankSwap, Noise):
         with pytest.raises(TypeError, match="missing_values must be a list of finite numbers"):
             spec(["x"], 5, missing_values=values)
 
@@ -179,8 +210,12 @@ def test_identifiers_and_weights_are_not_compared(frame: pd.DataFrame) -> None:
     with pytest.warns(errors.LeftOutAdvice, match="'person_id', 'weight'.*Name in columns="):
         found = df.sdc.sse(masked)
     assert found == df.sdc.sse(masked, ["income", "age"])
-    names = ["ID", "hh_id", "personID", "Household", "sample-weight", "caseId", "wt"]
+    names = ["ID", "hh_id", "personID", "Household", "sample-weight", "caseId", "wt", "hh", "hhid"]
+    names += ["pid", "uid", "ssn", "nr", "caseno", "idno", "row_id", "rowid", "pweight", "pw", "w"]
+    names += ["hhweight", "personNr", "case_number", "HHID", "survey.pid"]
     others = ["paid", "idle", "heavyweight", "hundredweight", "kids", "age", "avoid", "key_rate"]
+    others += ["grid", "fluid", "rooms", "nr_rooms", "floor_no", "now", "view", "persons", "whh"]
+    others += ["hh_size", "household_income", "number", "phone", "casework", "x", "weighted"]
     every = pd.DataFrame({name: [1.0, 2.0, 3.0] for name in names + others})
     with pytest.warns(errors.LeftOutAdvice):
         assert list(every.sdc.sse(every).by_column) == others
@@ -218,7 +253,112 @@ def test_columns_are_anything_that_lists_names(frame: pd.DataFrame) -> None:
         frame.sdc.linkage(masked, columns=names, known=pd.Index(names), groups=[names])
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_columns_that_nobody_masked(frame: pd.DataFrame, lazy: bool) -> None:
+    masked = frame.assign(income=frame["income"] + 1, serial_nr=1, note=frame["person_id"])
+    original = frame.assign(serial_nr=1, note=frame["person_id"])
+    named = "'person_id', 'serial_nr'"
+    if lazy:
+        original, masked = (dd.from_pandas(each, npartitions=3) for each in (original, masked))
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.warns(errors.LeftOutAdvice, match=named),
+        pytest.warns(errors.UnchangedAdvice, match="the same in both frames: 'age', 'sex', 'note'"),
+    ):
+        original.sdc.sse(masked)
+    if not lazy:
+        with pytest.warns(errors.Advice):
+            assert original.sdc.linkage(masked).rate == 100
+    with dask.config.set(scheduler="threads"), warnings.catch_warnings(action="error"):
+        original.sdc.sse(masked, ["income", "age"])  # whoever names a column means it
+        original[["income"]].sdc.sse(masked[["income"]])
+        itself = original[["income"]]
+        assert itself.sdc.sse(itself).sse == 0
+
+
 # Classes
+
+
+@pytest.mark.parametrize("other", ["sex", "region"])
+def test_records_that_keep_their_values(tmp_path: Path, frame: pd.DataFrame, other: str) -> None:
+    df = frame.assign(sex=frame["sex"].astype(float), region=np.where(frame["sex"] == 1, "n", "s"))
+    spec = Microaggregation([["income"], [other]], k=5)
+    told = f"exact values in columns: '{other}'. .*anonymity"
+    with pytest.warns(errors.UnchangedAdvice, match=told):
+        df.sdc.mask(spec)
+    if other == "sex":  # of numbers, files say it as well
+        df.to_parquet(tmp_path / "source.parquet", index=False)
+        with dask.config.set(scheduler="threads"), pytest.warns(errors.UnchangedAdvice, match=told):
+            sdc_dask.protect(
+                tmp_path / "source.parquet", tmp_path / "out", spec, drop="person_id", keep="*"
+            )
+    with warnings.catch_warnings(action="error"):
+        df.head(20).sdc.mask(spec)  # an example
+        df.sdc.mask(Microaggregation(["income", "sex"], k=5, decimals=0))
+
+
+def households(kinds: int) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    df = pd.DataFrame({"rent": rng.lognormal(6, 1, 60), "household": np.arange(60) % kinds})
+    return df.loc[df.index.repeat(5)].sample(frac=1, random_state=1, ignore_index=True)
+
+
+def test_classes_of_a_single_household() -> None:
+    df = households(60)
+    told = "60 of 60 classes of k=5 records or more .* a single 'household' .*unit='household'"
+    with (
+        pytest.warns(errors.UnchangedAdvice),
+        pytest.warns(errors.UnitAdvice, match=told),
+    ):
+        masked = df.sdc.microaggregate(["rent"], k=5)
+    with dask.config.set(scheduler="threads"):
+        for each in (masked, dd.from_pandas(masked, npartitions=4)):
+            with pytest.warns(errors.UnitAdvice, match=told):
+                found = each.sdc.anonymity(["rent"], k=5)
+            assert found.k_min == 5
+            assert each.sdc.anonymity(["rent"], k=5, unit="household").k_min == 1
+    with warnings.catch_warnings(action="error"):
+        masked.sdc.anonymity(["rent"])
+        masked.rename(columns={"household": "household_size"}).sdc.anonymity(["rent"], k=5)
+        households(6).sdc.anonymity(["rent"], k=5)  # kinds of households
+        masked.assign(household=None).sdc.anonymity(["rent"], k=5)
+        units = df.sdc.microaggregate(["rent"], k=5, unit="household")
+        units.sdc.anonymity(["rent"], k=5)
+
+
+@pytest.mark.parametrize("order", ["random", "source"])
+def test_files_of_classes_of_a_single_household(tmp_path: Path, order: str) -> None:
+    df = households(60).assign(rent=lambda df: df["rent"] + df.index / 1e6, sex=1)
+    for number in range(3):
+        df.iloc[number::3].to_parquet(tmp_path / f"source-{number}.parquet", index=False)
+    plan = Microaggregation(["rent"], k=5, by="sex")
+    told = "60 of 60 classes of k=5 records or more .* a single 'household'"
+    options: dict[str, Any] = {"drop": "household", "order": order}
+    with dask.config.set(scheduler="threads"):
+        source = [tmp_path / f"source-{number}.parquet" for number in range(3)]
+        with pytest.warns(errors.UnitAdvice, match=told):
+            sdc_dask.protect(source, tmp_path / "one", plan, **options)
+        plan = Microaggregation(["rent"], k=5, by="sex", unit="household")
+        with warnings.catch_warnings(action="error"):
+            sdc_dask.protect(source, tmp_path / "other", plan, **options)
+            # Where k cannot count units, nobody is told to let it.
+            options["keep"] = "sex"
+            sdc_dask.protect(source, tmp_path / "third", sdc_dask.Suppress(["rent"], 5), **options)
+
+
+def test_classes_of_a_single_household_in_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sdc_dask.engine.lone_units._SAMPLE", 30)
+    df = households(60)
+    texts = []
+    for npartitions in (1, 3, 10):
+        lazy = dd.from_pandas(df, npartitions=npartitions)
+        with (
+            dask.config.set(scheduler="threads"),
+            pytest.warns(errors.UnitAdvice, match="30 of 30 .*that were looked at") as told,
+        ):
+            lazy.sdc.anonymity(["rent"], k=5)
+        texts.append(str(told[0].message))
+    assert len(set(texts)) == 1
 
 
 def test_rows_below(frame: pd.DataFrame) -> None:

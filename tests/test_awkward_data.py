@@ -549,7 +549,7 @@ def test_columns_without_an_order_cannot_be_swapped() -> None:
             assert "column 'x' has" in text
             assert says in text
     text = refuse(TypeError, people(6), RankSwap(["text"], 50, blocking="tree"))
-    assert "no real number, as blocks need" in text
+    assert "no real numbers, as blocks need" in text
 
 
 def _told_numbers(number: int) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sdc_dask
@@ -100,6 +103,103 @@ def test_top_and_bottom() -> None:
     frame = people()
     pd.testing.assert_series_equal(masked["age"], frame["age"].clip(20, 80))
     pd.testing.assert_series_equal(masked["rent"], frame["rent"].clip(20, 80))
+
+
+def test_all_others() -> None:
+    spec = Recode(["town"], mapping={"Bonn": "west"}, others="elsewhere")
+    masked = agreed(spec)["town"]
+    before = people()["town"].astype(object)
+    assert masked.isna().equals(before.isna())
+    assert (masked.dropna() == np.where(before.dropna() == "Bonn", "west", "elsewhere")).all()
+    assert masked.cat.categories.tolist() == ["west", "elsewhere"]
+    assert agreed(Recode(["age"], mapping={1: 1}, others=0))["age"].max() == 1
+
+
+DATES = {
+    "pandas": "datetime64[us]",
+    "seconds": "datetime64[s]",
+    "nanoseconds": "datetime64[ns]",
+    "zone": "datetime64[us, Europe/Berlin]",
+    "arrow": pd.ArrowDtype(pa.timestamp("ms")),
+    "arrow zone": pd.ArrowDtype(pa.timestamp("us", tz="Asia/Tokyo")),
+    "days": pd.ArrowDtype(pa.date32()),
+}
+
+
+def born(kind: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Local dates of a kind, some of which are missing, and the same without a zone."""
+    days = pd.Series(pd.date_range("1939-12-30", "2000-01-03", periods=300).normalize())
+    days[10:15] = pd.NaT
+    dtype: Any = DATES[kind]
+    zone = dtype.pyarrow_dtype.tz if kind == "arrow zone" else None
+    zone = "Europe/Berlin" if kind == "zone" else zone
+    local = days.dt.tz_localize(zone) if zone else days
+    return pd.DataFrame({"born": local.astype(dtype)}), days
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_dates_are_recoded(kind: str, tmp_path: Path) -> None:
+    frame, days = born(kind)
+    edges = ["1900-01-01", pd.Timestamp("1960-01-01"), datetime.date(1980, 1, 1), float("inf")]
+    ranges = Recode(["born"], bins=edges, labels=["old", "middle", "young"])
+    bounds = Recode(["born"], bottom="1945-05-08", top=np.datetime64("1999-12-31"))
+    some = Recode(["born"], mapping={days[20]: "one", str(days[30].date()): "two"}, others="rest")
+    cut = pd.cut(days, pd.to_datetime(["1900", "1960", "1980", "2100"]), right=False, labels=False)
+    expected = {
+        ranges: cut.map(dict(enumerate(ranges.labels))),
+        bounds: days.clip(pd.Timestamp("1945-05-08"), pd.Timestamp("1999-12-31")),
+        some: pd.Series("rest", days.index).where(days.notna()).where(days != days[20], "one"),
+    }
+    expected[some][days == days[30]] = "two"
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "in.parquet")
+    for number, (spec, meant) in enumerate(expected.items()):
+        masked = frame.sdc.mask(spec)["born"]
+        if spec is bounds:
+            assert masked.dtype == frame["born"].dtype
+            masked = pd.Series(pd.to_datetime(masked.astype(object)), masked.index)
+            masked = masked.dt.tz_localize(None) if masked.dt.tz is not None else masked
+        assert masked.isna().equals(days.isna())
+        assert masked.dropna().tolist() == meant.dropna().tolist()
+        lazy = dd.from_pandas(frame, npartitions=3).sdc.mask(spec).compute()
+        pd.testing.assert_frame_equal(lazy, frame.sdc.mask(spec))
+        assert Spec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+        assert eval(repr(spec), {**vars(sdc_dask), "float": float}) == spec
+        target = tmp_path / str(number)
+        sdc_dask.protect(tmp_path / "in.parquet", target, spec, order="source")
+        released = pq.read_table(target)["born"].to_pandas().astype(object)
+        kept = frame.sdc.mask(spec)["born"].astype(object)
+        assert [str(each) for each in released.dropna()] == [str(each) for each in kept.dropna()]
+
+
+def test_labels_of_dates_are_their_edges() -> None:
+    frame, _ = born("zone")
+    masked = frame.sdc.recode(["born"], bins=["1900-01-01", "1960-01-01 06:30", "inf"])["born"]
+    labels = ["[1900-01-01, 1960-01-01 06:30:00)", "[1960-01-01 06:30:00, inf)"]
+    assert masked.cat.categories.tolist() == labels and masked.cat.ordered
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bins": ["1980-06-31", "inf"]}, "a date that does not exist"),
+        ({"bins": [0, "1980-06-30"]}, "both numbers and dates"),
+        ({"bins": ["1980-06-30", "1980-01-01"]}, "no gaps"),
+        ({"bins": ["1980-06-30", "1981-01-01"]}, r"\d+ values outside of the bins, below 1980-06"),
+        ({"top": pd.Timestamp("1980-01-01", tz="UTC")}, "a time with a zone"),
+        ({"top": "1980-01-01", "bottom": 3}, "both numbers or both dates"),
+        ({"top": "1980-01-01", "bottom": "1990-01-01"}, "received 1990-01-01 and 1980-01-01"),
+        ({"top": "1980-01-01 06:00"}, "can hold, received 1980-01-01 06:00:00"),
+        ({"top": 5}, "name dates"),
+        ({"top": 5, "others": 3}, "others has no meaning without mapping"),
+        ({"mapping": {"1980-01-01": "a"}, "others": 3}, "all texts or all numbers"),
+    ],
+)
+def test_errors_of_recoding_dates(arguments: dict[str, Any], message: str) -> None:
+    frame, _ = born("days")
+    with pytest.raises(SdcError, match=message):
+        frame.sdc.recode(["born"], **arguments)
+    with pytest.raises(SdcError, match="top or bottom are dates"):
+        people().sdc.recode(["age"], top="1980-01-01")
 
 
 @pytest.mark.parametrize(
@@ -280,6 +380,24 @@ def test_those_in_place_come_first(scheduler: str) -> None:
     pd.testing.assert_frame_equal(lazy.compute(), masked)
 
 
+def test_changes_and_counts_are_the_same_everywhere(scheduler: str) -> None:
+    frame = people(300)
+    keys = ["town", "sex", "age"]
+    plan: list[Spec] = [
+        Suppress(["town", "age"], k=4, missing="matches"),
+        Pram(["sex"], keep=0.7, by="text"),
+        Noise(["rent"], sd=0.2),
+        Noise(["hours"], sd=0.1),
+    ]
+    lazy = dd.from_pandas(frame, npartitions=3)
+    masked = frame.sdc.mask(plan, random_state=4)
+    pd.testing.assert_frame_equal(lazy.sdc.mask(plan, random_state=4).compute(), masked)
+    assert lazy.sdc.rare_combinations(keys, k=4) == frame.sdc.rare_combinations(keys, k=4)
+    links = frame.sdc.linkage(masked, "gower", keys, missing="matches")
+    parts = dd.from_pandas(masked, npartitions=3)
+    assert lazy.sdc.linkage(parts, "gower", keys, missing="matches") == links
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
@@ -312,6 +430,8 @@ SPECS = [
     Recode(["age"], mapping={1: 10, 2: 10}),
     Recode(["town"], mapping=TOWNS),
     Recode(["age"], top=80),
+    Recode(["town"], mapping={"Bonn": "none"}, others="inf"),
+    Recode(["born"], top="1999-12-31", bottom="1950-01-01"),
     Suppress(["sex", "age"], 3, costs=[2, 1], missing="matches"),
     Pram(["sex"], matrix={"f": {"f": 0.5, "m": 0.5}, "m": {"m": 1}}),
     Pram(["sex"], keep=0.5, by="town"),
@@ -336,9 +456,13 @@ def test_command_line(tmp_path: Path) -> None:
         "--masking recode --columns town --mapping a:b,c:b": Recode(
             ["town"], mapping={"a": "b", "c": "b"}
         ),
-        "--masking recode --columns age --mapping 1:10,2:10": Recode(
-            ["age"], mapping={1: 10, 2: 10}
+        "--masking recode --columns age --mapping 1:10,2:10 --others 0": Recode(
+            ["age"], mapping={1: 10, 2: 10}, others=0
         ),
+        "--masking recode --columns born --bins 1950-01-01,2000-01-01,inf": Recode(
+            ["born"], bins=["1950-01-01", "2000-01-01", float("inf")]
+        ),
+        "--masking recode --columns born --top 2000-01-01": Recode(["born"], top="2000-01-01"),
         "--masking pram --columns sex --matrix f:f:1,m:m:0.5,m:f:0.5": Pram(
             ["sex"], matrix=[("f", "f", 1), ("m", "m", 0.5), ("m", "f", 0.5)]
         ),
@@ -438,8 +562,9 @@ def test_attacks_refuse_in_words_or_know_nothing_more() -> None:
     with pytest.raises(SdcError, match="not modelled"):
         frame.sdc.linkage(masked, "intersection", knows=top)
     suppressed = Suppress(["x0"], k=300)
-    with pytest.raises(SdcError, match=r"missing|without any value"):
-        frame.sdc.attack(frame.sdc.mask(suppressed), knows=suppressed)
+    found = frame.sdc.attack(frame.sdc.mask(suppressed), knows=suppressed)
+    assert set(found.attacks) == {"gower"}
+    assert [link.correct for link in found.links] == [1.0, 1.0]  # all cells are missing
     # Ranges have no distance from numbers: what is known is recoded, too.
     ranges = Recode(["x0"], bins=[-1e4, 0, 1e4])
     found = frame.sdc.attack(frame.sdc.mask(ranges), knows=ranges)

@@ -60,6 +60,7 @@ SHOWN = {
     "guide_attack": "IntervalDisclosure",
     "guide_choosing": "times what no groups of 5 can be below",
     "guide_cluster": "Protected 2,000 rows",
+    "guide_mixed": "Verified: 2,000 rows",
     "guide_release": 'masking = "rank_swap"',
     "guide_series": "Protected 600 rows",
     "measures": "swapped, p = 5",
@@ -130,8 +131,10 @@ EXAMPLES = {  # arguments, and what must be printed
     "choose_parameters": ([], "how far values go"),
     "cluster_job": (["--workers", "1"], "Protected 2,000 rows"),
     "first_session": ([], "Protected 2,000 rows"),
+    "mixed_release": ([], "Verified: 2,000 rows"),
     "object_store": ([], "Verified: 2,000 rows"),
     "release": ([], "Verified: 2,000 rows"),
+    "reports": ([], "for_users.html release.html release_internal.html"),
     "time_series": ([], "Protected 2,000 rows"),
 }
 

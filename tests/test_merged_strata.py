@@ -156,14 +156,15 @@ def test_values_of_strata_count_as_columns_of_their_kind() -> None:
     assert ordered["code"].tolist() == [1] * 6 + [9] * 10
 
 
-def test_a_plain_version_merges_the_same() -> None:
+@pytest.mark.parametrize(("n", "categories"), [(40, 4), (250, 2), (250, 300)])
+def test_a_plain_version_merges_the_same(n: int, categories: int) -> None:
     rng = np.random.default_rng(4)
-    n, k = 40, 6
+    k = 6
     sites = Sites(
-        rng.normal(size=(n, 2)),
+        np.round(rng.normal(size=(n, 2)), 1),
         np.where(rng.random((n, 1)) < 0.1, np.nan, rng.normal(size=(n, 1))),
         np.array([0.7]),
-        rng.integers(0, 4, (n, 2)),
+        rng.integers(-1, categories, (n, 2)),
         np.array([1.0, 0.3]),
     )
     count, kind = rng.integers(1, 12, n), rng.integers(0, 2, n)

@@ -272,6 +272,8 @@ def test_blocks_can_be_looked_at_reused_and_pickled(scheduler: str, tied: pd.Dat
     assert blocks.table["age low"].min() == tied["age"].min()
     assert blocks.table["income high"].max() == tied["income"].max()
     assert "Blocks by tree: 3,000 records" in repr(blocks)
+    few = repr(tied.head(50).sdc.blocks(columns, k=3))
+    assert "50 records in 1 block\n" in few and few.endswith("planned   by the scan alone")
     copy = pickle.loads(pickle.dumps(blocks))
     expected = lazy.sdc.microaggregate(columns, 4, max_block=200, by="region").compute()
     result = lazy.sdc.microaggregate(columns, 4, blocking=copy, by="region").compute()

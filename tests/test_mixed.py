@@ -282,6 +282,40 @@ def test_times_are_rounded_to_what_all_are_multiples_of() -> None:
 # Files
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo", "America/Havana", "+05:30"])
+@pytest.mark.parametrize("unit", ["s", "us", "pyarrow"])
+def test_days_of_a_zone_stay_days(zone: str, unit: str) -> None:
+    # Clocks of Sao Paulo are put forward at midnight, those of Havana back to it.
+    days = pd.DatetimeIndex(pd.date_range("1999-01-01", "2002-12-31")).as_unit(
+        "us" if unit == "pyarrow" else unit
+    )
+    begins = days.tz_localize(zone, nonexistent="shift_forward", ambiguous=np.ones(len(days), bool))
+    rng = np.random.default_rng(1)
+    born = pd.Series(begins).sample(300, replace=True, random_state=1, ignore_index=True)
+    frame = pd.DataFrame({"born": born, "x": rng.integers(0, 5, 300)})
+    frame.loc[5:9, "born"] = pd.NaT
+    if unit == "pyarrow":
+        frame["born"] = frame["born"].astype(pd.ArrowDtype(pa.timestamp("us", tz=zone)))
+    masked = frame.sdc.microaggregate(["born", "x"], k=3, missing="separate")
+    assert masked["born"].dtype == frame["born"].dtype
+    assert masked["born"].isna().sum() == 5
+    found = masked["born"].dropna().astype(born.dtype)
+    assert set(found) <= set(begins)
+    assert found.nunique() > 50
+    # Each is the day that is nearest to the mean of its group.
+    wall = frame["born"].astype(born.dtype).dt.tz_localize(None).dt.normalize()
+    number = (wall - wall.min()).dt.days
+    other = (found.dt.tz_localize(None).dt.normalize() - wall.min()).dt.days
+    means = number.groupby([masked["born"], masked["x"]]).transform("mean")
+    assert (np.abs(means - other).dropna() <= 0.5).all()
+    parts = dd.from_pandas(frame, npartitions=3)
+    lazy = parts.sdc.microaggregate(["born", "x"], k=3, missing="separate")
+    pd.testing.assert_frame_equal(lazy.compute(), masked)
+    # Another time among them, and all are instants again.
+    frame.loc[0, "born"] = frame.loc[0, "born"] + pd.Timedelta("15min")
+    assert frame.sdc.microaggregate(["born", "x"], k=3, missing="separate").shape == frame.shape
+
+
 def test_what_is_measured_is_of_all_masked_columns(tmp_path: Path) -> None:
     frame = people()[["age", "income", "job"]]
     frame.to_parquet(tmp_path / "data.parquet")
@@ -335,42 +369,49 @@ def test_files_hold_classes_of_k_and_no_category_that_is_gone(
         assert found[name].astype(str).tolist() == expected[name].astype(str).tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "orders", "others"),
-    [
-        (
-            "adult",
-            {"education_num": list(range(1, 17))},
-            ["workclass", "marital_status", "occupation", "race", "sex"],
-        ),
-        ("sdcmicro_testdata", {"walls": [2, 3, 9]}, ["urbrur", "roof", "water", "relat", "sex"]),
-    ],
-)
-def test_census_like_data(
+CENSUS: dict[str, tuple[list[str], dict[str, list[int]], list[str]]] = {
+    "adult": (
+        ["age", "hours_per_week"],
+        {"education_num": list(range(1, 17))},
+        ["sex", "race", "marital_status", "workclass", "occupation"],
+    ),
+    "sdcmicro_testdata": (
+        ["age", "income"],
+        {"walls": [2, 3, 9]},
+        ["sex", "urbrur", "roof", "water", "relat"],
+    ),
+}
+
+
+@pytest.mark.parametrize("k", [3, 5, 10])
+@pytest.mark.parametrize("width", [5, 6, 7, 8])
+@pytest.mark.parametrize("name", CENSUS)
+def test_all_records_of_census_data_have_k_in_many_columns(
     name: str,
-    orders: dict[str, list[int]],
-    others: list[str],
+    k: int,
+    width: int,
     reference: Callable[[str], pd.DataFrame],
     smallest_class: Callable[..., int],
     tmp_path: Path,
 ) -> None:
-    frame = reference(name)[["age", *orders, *others]].head(4_000)
+    numbers, orders, categories = CENSUS[name]
+    others = categories[: width - len(numbers) - len(orders)]
+    frame = reference(name)[[*numbers, *orders, *others]]
+    assert frame.shape == ({"adult": 32_561, "sdcmicro_testdata": 4_580}[name], width)
     texts = frame.select_dtypes(exclude="number").columns
     frame[texts] = frame[texts].fillna("?")
     frame.to_parquet(tmp_path / "data.parquet")
-    for k in (3, 10):
-        spec = Microaggregation(
-            list(frame), k, orders=orders, nominal=others, keep_integers=True, max_block=1_000
-        )
-        sdc_dask.protect(
-            tmp_path / "data.parquet", tmp_path / "release", spec, order="source", replace=True
-        )
-        released = pd.read_parquet(tmp_path / "release")
-        assert smallest_class(released, list(frame)) >= k
-        for column in (*orders, *others):
-            assert set(released[column]) <= set(frame[column])
-            # Most cells of a category stay, and some do not.
-            assert 0.6 < (released[column] == frame[column]).mean() < 1
+    spec = Microaggregation(
+        list(frame), k, orders=orders, nominal=others, keep_integers=True, max_block=1_000
+    )
+    sdc_dask.protect(tmp_path / "data.parquet", tmp_path / "release", spec, order="source")
+    released = pd.read_parquet(tmp_path / "release")
+    assert len(released) == len(frame)
+    assert smallest_class(released, list(frame)) >= k
+    for column in (*orders, *others):
+        assert set(released[column]) <= set(frame[column])
+        # Most cells of a category stay, and some do not.
+        assert 0.6 < (released[column] == frame[column]).mean() < 1
 
 
 def test_a_category_that_was_not_in_the_data_is_not_released(

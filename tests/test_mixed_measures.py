@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy.stats import entropy
 
+import sdc_dask
 from sdc_dask.engine import class_tables
 from sdc_dask.errors import SdcError
 from sdc_dask.utility import associations, frequencies
@@ -276,3 +277,159 @@ def test_what_cannot_be_measured_is_refused(
     monkeypatch.setattr(frequencies, "MOST_VALUES", 2)
     with pytest.raises(SdcError, match="'job' has more than 2 different values"):
         original.sdc.frequencies(masked, ["job"])
+
+
+# What is said of columns
+
+
+def codes() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Codes and texts that have an order, and masked ones: floats for integers."""
+    rng = np.random.default_rng(5)
+    grades = np.array(["low", "middle", "high", "top"])
+    original = pd.DataFrame(
+        {"zone": rng.integers(1, 9, N), "grade": grades[rng.integers(0, 4, N)], "x": rng.random(N)}
+    )
+    moved = original.sample(frac=1, random_state=1).reset_index(drop=True)
+    masked = original.where(rng.random((N, 3)) < 0.6, moved)
+    return original, masked.astype({"zone": "Float64"})
+
+
+def test_codes_and_orders_are_what_is_said_of_them() -> None:
+    original, masked = codes()
+    said: dict[str, Any] = {"orders": {"grade": list(GRADES.categories)}, "nominal": ["zone"]}
+
+    def meant(frame: pd.DataFrame) -> pd.DataFrame:
+        zone = frame["zone"].astype("int64").astype(str)
+        return frame.assign(zone=zone, grade=frame["grade"].astype(GRADES))
+
+    first, second = meant(original), meant(masked)
+    loss = original.sdc.mixed_loss(masked, **said)
+    assert loss.by_column == first.sdc.mixed_loss(second).by_column
+    assert loss.kinds == {"zone": "nominal", "grade": "ordered", "x": "number"}
+    assert cut(original, 3).sdc.mixed_loss(cut(masked, 3), **said) == loss
+    links = original.sdc.linkage(masked, "gower", **said)
+    assert links == first.sdc.linkage(second, "gower")
+    assert links != original.sdc.linkage(masked, "gower")
+    pairs = original.sdc.associations(masked, **said)
+    assert pairs == first.sdc.associations(second)
+    counts = original.sdc.frequencies(masked, nominal="zone")
+    assert list(counts.counts) == ["zone", "grade"]
+    assert list(counts.moved.values()) == list(first.sdc.frequencies(second).moved.values())
+    table = original.sdc.compare({"a": masked}, ["zone", "x"], nominal="zone")
+    assert (
+        table.loc["a", "loss"]
+        == original.sdc.mixed_loss(masked, ["zone", "x"], nominal="zone").loss
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"nominal": "town"}, "nominal names columns that are not compared: 'town'"),
+        ({"orders": {"grade": ["low", "top"]}}, "cells with values that its order does not name"),
+        (
+            {"orders": {"zone": [1, 2]}, "nominal": ["zone"]},
+            "orders and nominal both name columns: 'zone'",
+        ),
+    ],
+)
+def test_errors_of_what_is_said(said: dict[str, Any], message: str) -> None:
+    original, masked = codes()
+    with pytest.raises(SdcError, match=message):
+        original.sdc.mixed_loss(masked, **said)
+    with pytest.raises(SdcError, match=message):
+        original.sdc.linkage(masked, "gower", **said)
+
+
+def test_ordered_categories_that_become_fewer_keep_their_ranks() -> None:
+    original = pd.DataFrame(
+        {
+            "grade": pd.Categorical(
+                ["low", "middle", "high", "top"] * 3, GRADES.categories, ordered=True
+            )
+        }
+    )
+    original = original.astype({"grade": GRADES})
+    masked = original.assign(grade=original["grade"].replace("low", "middle"))
+    masked["grade"] = masked["grade"].cat.remove_unused_categories()
+    found = original.sdc.mixed_loss(masked)
+    assert (found.kinds["grade"], found.loss) == ("ordered", pytest.approx(100 / 12))
+    assert cut(original, 2).sdc.mixed_loss(cut(masked, 2)) == found
+    assert original.sdc.associations(masked, ["grade"]).columns == {"grade": 25.0}
+    backwards = masked["grade"].cat.reorder_categories(["top", "high", "middle"])
+    assert original.sdc.mixed_loss(masked.assign(grade=backwards)).kinds["grade"] == "nominal"
+
+
+def test_a_missing_cell_may_have_been_any_value() -> None:
+    rng = np.random.default_rng(2)
+    original = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], N),
+            "job": rng.choice(["cook", "nurse", "pilot", "judge"], N),
+            "age": rng.integers(20, 30, N),
+            "born": pd.Timestamp("2001-02-03") + pd.to_timedelta(rng.integers(0, 5, N), "D"),
+        }
+    )
+    names = list(original)
+    masked = original.sdc.suppress(["sex", "job", "age"], k=3)
+    masked.loc[3, "born"] = None
+    far = distances(original)
+    sums = np.array(
+        [
+            [
+                sum(0 if b is None else f(a, b) for f, a, b in zip(far, old, new, strict=True))
+                for new in cells(masked)
+            ]
+            for old in cells(original)
+        ]
+    )
+    assert (np.diag(sums) == 0).all()
+    found = original.sdc.linkage(masked, "gower", missing="matches")
+    assert found.correct == pytest.approx((1 / (sums == 0).sum(axis=1)).sum())
+    assert cut(original, 3).sdc.linkage(cut(masked, 3), "gower", missing="matches") == found
+    blind = original.sdc.linkage(masked, "gower")
+    assert found.rate != blind.rate
+
+    spec = sdc_dask.Suppress(["sex", "job", "age"], k=3)
+    attacks = original.sdc.attack(masked, knows=spec, columns=names[:3])
+    both = {
+        assumes: link.rate for assumes, link in zip(attacks.assumes, attacks.links, strict=True)
+    }
+    some = [
+        original.sdc.linkage(masked, "gower", names[:3], missing=how).rate
+        for how in ("value", "matches")
+    ]
+    assert [
+        both[name] for name in ("nothing else", "in which columns cells were suppressed")
+    ] == some
+    table = original.sdc.compare({"a": masked}, names[:3], knows={"a": spec})
+    assert table.loc["a", "linked"] == max(some)
+    with pytest.raises(SdcError, match="missing must be"):
+        original.sdc.linkage(masked, "gower", missing="any")
+
+
+def test_what_specs_say_of_columns_is_known() -> None:
+    original, _ = codes()
+    order = list(GRADES.categories)
+    spec = sdc_dask.Microaggregation(
+        ["zone", "grade", "x"], k=3, nominal="zone", orders={"grade": order}
+    )
+    masked = original.sdc.mask(spec)
+    said: dict[str, Any] = {"orders": {"grade": order}, "nominal": ["zone"]}
+    links = original.sdc.linkage(masked, "gower", **said)
+    found = original.sdc.attack(masked, knows=spec)
+    assert found.links[found.attacks.index("gower")].rate == links.rate
+    assert original.sdc.compare({"a": masked}, knows={"a": spec}).loc["a", "linked"] == links.rate
+    # Columns that are numbers by their dtypes alone.
+    codes_alone = sdc_dask.Microaggregation(["zone", "x"], k=3, nominal="zone")
+    trial = original.sdc.suggest(["zone", "x"], [codes_alone], records=N, random_state=1).trials[0]
+    kept = original.sdc.mask(codes_alone)
+    assert trial.loss == pytest.approx(
+        original.sdc.mixed_loss(kept, ["zone", "x"], nominal="zone").loss
+    )
+    randomized = sdc_dask.Pram(["zone"], keep=0.5)
+    swapped = original.sdc.mask(randomized, random_state=1)
+    assert (
+        original.sdc.attack(swapped, knows=randomized).links[0].rate
+        == original.sdc.linkage(swapped, "gower", ["zone"], nominal="zone").rate
+    )

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
+import subprocess
 import sys
+import tarfile
 import tomllib
+import venv
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -95,3 +101,48 @@ def test_dask_has_the_names_that_are_not_public() -> None:
     made = expressions.reading(frame.copy(), frame)
     assert made.compute().equals(frame.compute())
     assert made.divisions == frame.divisions
+
+
+MASKING = """
+import pandas as pd, sdc_dask
+df = pd.DataFrame({"x": [1.0, 2.0, 3.0, 10.0, 11.0, 12.0]})
+masked = df.sdc.microaggregate(["x"], k=3)
+print(sdc_dask.__file__, masked["x"].tolist(), masked.sdc.anonymity(["x"], k=3).below_k)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_wheel_works_where_nothing_else_is(tmp_path: Path) -> None:
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "site")
+    tree = shutil.copytree(ROOT, tmp_path / "tree", ignore=left_out)
+    venv.create(tmp_path / "venv", with_pip=True)
+    commands = tmp_path / "venv" / "bin"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*command: str | Path) -> str:
+        return subprocess.run(
+            [commands / command[0], *command[1:]],
+            **{"cwd": tmp_path, "env": clean, "text": True, "check": True},
+            stdout=subprocess.PIPE,
+        ).stdout
+
+    try:
+        run("python", "-m", "pip", "install", "--quiet", "build")
+    except subprocess.CalledProcessError:
+        pytest.skip("pip reaches no packages")
+    run("python", "-m", "build", "--outdir", tmp_path / "dist", tree)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    (source,) = (tmp_path / "dist").glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as opened:
+        packed = set(opened.namelist())
+    assert {"sdc_dask/py.typed", "sdc_dask/report/templates/base.html"} <= packed
+    assert not [name for name in packed if name.startswith(("tests", "benchmarks"))]
+    with tarfile.open(source) as opened:
+        inside = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"README.md", "LICENSE", "pyproject.toml", "sdc_dask/py.typed"} <= inside
+    run("python", "-m", "pip", "install", "--quiet", wheel)
+    assert "protect" in run("sdc-dask", "--help")
+    place, values = run("python", "-c", MASKING).split(" ", 1)
+    assert Path(place).is_relative_to(tmp_path / "venv")
+    assert values.strip() == "[2.0, 2.0, 2.0, 11.0, 11.0, 11.0] 0"

@@ -6,6 +6,8 @@ import itertools
 import sys
 from collections.abc import Iterator
 
+import dask
+import dask.dataframe as dd
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from matplotlib.text import Text
 
 import sdc_dask
 from sdc_dask import plots
+from sdc_dask.errors import SdcError
 
 
 @pytest.fixture(autouse=True)
@@ -80,8 +83,30 @@ def test_a_column_before_and_after(frame: pd.DataFrame) -> None:
         assert 30 <= (frame["x1"] <= edge).sum() <= 370
     with pytest.raises(ValueError, match="too few records"):
         frame.sdc.plot(frame, "x1", k=300)
+    with pytest.raises(SdcError, match="values"):
+        many = pd.DataFrame({"x": [f"name {number}" for number in range(10_050)]})
+        many.sdc.plot(many, "x")
     with pytest.raises(KeyError, match="does not have: 'nobody'"):
         frame.sdc.plot(frame, "nobody")
+
+
+def test_categories_before_and_after() -> None:
+    jobs = ["cook"] * 40 + ["nurse"] * 30 + ["mayor"] + ["judge"] * 4
+    df = pd.DataFrame({"job": jobs, "same": 1, "age": range(75)})
+    masked = df.copy()
+    masked.loc[:2, "job"] = "nurse"
+    for frames in ((df, masked), [dd.from_pandas(each, npartitions=3) for each in (df, masked)]):
+        with dask.config.set(scheduler="threads"):
+            ax = frames[0].sdc.plot(frames[1], "job")
+        names = [label.get_text() for label in ax.get_yticklabels()]
+        assert names == ["cook", "nurse", "(all others)"]
+        before, after = ([bar.get_width() for bar in bars] for bars in ax.containers)
+        assert before == [40, 30, 5] and after == [37, 33, 5]
+    ax = df.sdc.plot(df, "same")  # numbers that have no histogram
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1"]
+    recoded = df.sdc.recode(["age"], bins=[0, 30, 80], labels=["young", "old"])
+    (after,) = df.sdc.plot(recoded, "age").containers  # no value is what it was
+    assert [bar.get_width() for bar in after] == [30, 45]
 
 
 def test_no_matplotlib(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ from frames_of import (
     array_of,
     cases,
     classes,
+    in_one_form,
     missing_in,
     shown_values,
     smallest_class,
@@ -150,10 +151,12 @@ def check_result(case: Case, found: Sequence[Spec], result: pd.DataFrame) -> Non
     assert_index_equal(result.index, frame.index, exact=True)
     assert result.columns.equals(frame.columns)
     masked = {name for spec in found for name in spec.masked}
+    by = {name for spec in found for name in spec.by}
     for name in frame.columns:
         if name not in masked:
             assert result[name].dtype == frame[name].dtype
-            assert texts_of(result[name]) == texts_of(frame[name])
+            shown = in_one_form if name in by else texts_of
+            assert shown(result[name]) == shown(frame[name])
     for spec in found:
         for name in spec.masked:
             dtype = spec.dtype_of(name, frame[name].dtype)

@@ -24,6 +24,7 @@ from dask.callbacks import Callback
 import sdc_dask
 from sdc_dask import Microaggregation
 from sdc_dask.engine import masks
+from sdc_dask.engine.unique import Uniqueness
 from sdc_dask.errors import UniqueAdvice
 from sdc_dask.kernels import groups
 from sdc_dask.masking import centroids
@@ -32,7 +33,6 @@ from sdc_dask.release import source as source_module
 from sdc_dask.release import target as target_module
 from sdc_dask.release import write
 from sdc_dask.release.cluster import local_cluster
-from sdc_dask.release.unique import Uniqueness
 
 COLUMNS = ["income", "tax", "wealth", "age"]
 

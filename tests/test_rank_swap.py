@@ -405,7 +405,11 @@ def test_extremes_are_averaged_before(npartitions: int | None) -> None:
     ("arguments", "error", "text"),
     [
         ({"method": "buckets", "buckets": 901}, ValueError, "must not exceed the number of values"),
-        ({"p": 0.05}, ValueError, "less than one rank of column 'small'.*at least 0.12"),
+        (
+            {"p": 0.05},
+            ValueError,
+            "less than one rank of column 'small'.*for 5 percent pass p=5. Use at least 0.12",
+        ),
         ({"p": 5, "blocking": "tree", "max_block": 10}, ValueError, "must be at least 20"),
         ({"p": 5, "top": 0.1}, ValueError, "top=0.1 percent are fewer than two values"),
     ],

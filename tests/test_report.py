@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import sdc_dask
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.errors import SdcImportError
 from sdc_dask.report.categories import categories_of
-from sdc_dask.report.measured import roles_of
+from sdc_dask.report.roles import roles_of
 from sdc_dask.report.shapes import counts_on, grids_of, merged, shape_of
 
 XY = ["x", "<b>y"]  # names are text of users
@@ -159,30 +160,65 @@ def test_colours_have_contrast(
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed to look at a page with")
-def test_a_browser_finds_nothing_wrong(
-    tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame
-) -> None:
-    _report(tmp_path / "page.html", original, masked, knows=SPEC)
-    logged = tmp_path / "net.json"
-    flags = (
+# Shows a page in frames of several widths, since a window cannot be as narrow as a phone, and says
+# whether it is wider than the frame, and what is wider and does not lie in a box that scrolls.
+FRAMES = """<body><script>
+function look(frame) {
+  const page = frame.contentDocument, width = frame.clientWidth;
+  const beyond = page.documentElement.scrollWidth > width;
+  const lost = [...page.querySelectorAll("table, svg, pre, p")].filter(
+    each => each.getBoundingClientRect().right > width && !each.closest(".scroll"));
+  document.body.append(`[${width}: ${beyond}, ${lost.length}]`);
+}
+</script>"""
+FRAME = '<iframe width="%d" height="800" style="border:0" onload="look(this)" srcdoc="%s"></iframe>'
+
+
+def _browse(page: Path, profile: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    common = (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-        "--disable-background-networking --disable-component-update --enable-logging=stderr "
-        f"--user-data-dir={tmp_path / 'profile'} --log-net-log={logged} --dump-dom"
+        "--disable-background-networking --disable-component-update --enable-logging=stderr"
     )
-    shown = subprocess.run(
-        [str(CHROMIUM), *flags.split(), (tmp_path / "page.html").as_uri()],
+    return subprocess.run(
+        [
+            *(str(CHROMIUM), *common.split(), f"--user-data-dir={profile}", *flags),
+            *("--dump-dom", page.as_uri()),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    assert "Risk before and after" in shown.stdout
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed to look at a page with")
+@pytest.mark.parametrize("kinds", ["numbers", "mixed"])
+@pytest.mark.parametrize("edition", ["internal", "external"])
+def test_a_browser_finds_nothing_wrong(
+    tmp_path: Path,
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    mixed: pd.DataFrame,
+    edition: str,
+    kinds: str,
+) -> None:
+    pair, specs = (original, masked), [SPEC]
+    if kinds == "mixed":
+        pair, specs = (mixed, mixed.sdc.mask(MIXED)), MIXED
+    text = _report(tmp_path / "page.html", *pair, knows=specs, edition=edition)
+    logged = tmp_path / "net.json"
+    shown = _browse(tmp_path / "page.html", tmp_path / "profile", f"--log-net-log={logged}")
+    expected = "Risk before and after" if edition == "internal" else "What to expect"
+    assert expected in shown.stdout
     assert "CONSOLE" not in shown.stderr  # where errors and refused requests are told
     hosts = set(re.findall(r'"url":"(?:http|https|ws|wss)://([^/"]*)', logged.read_text()))
     # Some flag or other always leaves a browser some business with its maker.
     own = re.compile(r"(.*\.)?(google|googleapis|gvt1|gstatic)\.com")
     assert not [host for host in hosts if not own.fullmatch(host)]
+    frames = "".join(FRAME % (width, html.escape(text)) for width in (1280, 390))
+    (tmp_path / "frames.html").write_text(FRAMES + frames, encoding="utf-8")
+    seen = _browse(tmp_path / "frames.html", tmp_path / "profile", "--hide-scrollbars").stdout
+    assert "[1280: false, 0]" in seen and "[390: false, 0]" in seen
 
 
 @pytest.mark.parametrize("edition", ["internal", "external"])
@@ -431,6 +467,55 @@ def test_an_external_edition_is_of_one_release(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_columns_are_used_for(tmp_path: Path, original: pd.DataFrame) -> None:
+    df = original.assign(home=original.index // 2, side=original.index % 2)
+    df = df.drop(columns="id").assign(code=original.index, job="a")
+    spec = sdc_dask.Microaggregation(XY, k=4, by="side", unit="home")
+    masked = df.sdc.mask(spec)
+    options = {"knows": [sdc_dask.Noise(XY[::-1], sd=0.1), spec], "confidential": "job"}
+    page = _Page(_report(tmp_path / "page.html", df, masked, **options))
+    roles = {row[0]: row[1] for row in page.tables[0]}
+    assert roles["side"] == "kept; values are never mixed (by)"
+    assert roles["home"] == "kept; counted by k (unit)"
+    assert roles["job"] == "kept; confidential"
+    assert (
+        "code is unique or nearly so: 100 % of its records have a value of their own" in page.text
+    )
+    assert "home is unique" not in page.text  # two records have each value
+    assert "wealth is unique" in page.text and "side is unique" not in page.text
+    # Both specs have the same columns: they are one set, of which k counts units.
+    assert not page.rows("x, <b>y (different home, not records)")
+    before, after = page.rows("<b>y, x (different home, not records)")
+    assert before[1:4] == ["before", "300", "1"] and after[4] == "0"
+    found = masked.sdc.anonymity(XY, k=4, unit="home")
+    assert after[3] == str(found.k_min) and after[5] == "–"  # noqa: RUF001
+    gone = masked.drop(columns="home")
+    page = _Page(_report(tmp_path / "page.html", df, gone, knows=spec))
+    assert page.rows("x, <b>y") and "although k counts different home" in page.text
+    outer = _report(tmp_path / "page.html", df, masked, knows=spec, edition="external")
+    assert "<li>x, &lt;b&gt;y</li>" in outer and "unique" not in outer
+
+
+def test_series_are_reported(tmp_path: Path) -> None:
+    df = sdc_dask.datasets.panel(120, 12, seed=1).compute()
+    series = {"x": list(df.columns[:6]), "y": list(df.columns[6:])}
+    spec = sdc_dask.SeriesMicroaggregation(series, k=4)
+    masked = df.sdc.mask(spec)
+    options = {"knows": spec, "columns": series["x"]}
+    page = _Page(_report(tmp_path / "page.html", df, masked, random_state=1, **options))
+    risk, lost = page.rows("x, y")
+    found = df.sdc.series_risk(masked, series)
+    assert risk[1:4] == [f"{each:.2f} %" for each in (found.euld, found.stsld, found.interval)]
+    loss = df.sdc.series_loss(masked, series)
+    assert lost[1:] == [f"{each:.2f} %" for each in (loss.il1, loss.il2, loss.il3, loss.il)]
+    outer = _report(tmp_path / "page.html", df, masked, edition="external", **options)
+    assert _Page(outer).rows("x, y") == [lost] and not RISK.search(outer)
+    short = sdc_dask.SeriesMicroaggregation(series["x"][:4], k=4)
+    text = _report(tmp_path / "page.html", df, df.sdc.mask(short), knows=short)
+    assert "What was lost of series could not be measured: series must have" in text
+    assert len(_Page(text).rows("t0 to t3")) == 1
+
+
 def test_what_classes_reveal(tmp_path: Path, original: pd.DataFrame, masked: pd.DataFrame) -> None:
     path = tmp_path / "page.html"
     page = _Page(_report(path, original, masked, knows=SPEC, confidential="secret"))
@@ -491,7 +576,7 @@ def test_columns_of_every_kind(tmp_path: Path, mixed: pd.DataFrame, edition: str
     assert int(before[4]) > 0 and after[4:] == ["0", "0"]
     (links,) = page.rows("Gower distance")
     found = mixed.sdc.mask(MIXED[0]).sdc.linkage(masked, "gower", columns=["x", "age", "job"])
-    assert links[3] == f"{found.rate:.2f} %" and links[1].endswith("how they were recoded")
+    assert links[3] == f"{found.rate:.2f} %" and links[1].endswith("how columns were recoded")
     (jobs,) = re.findall(r"Frequencies of job before and after masking: ([^<]*)", text)
     assert "cook" in jobs
     (ages,) = re.findall(r"Frequencies of age after masking: ([^<]*)", text)

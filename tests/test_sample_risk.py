@@ -224,7 +224,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
     for wrong, text in ((NAN, "1 weights that are missing"), (0, "not positive"), (-2, "positive")):
         refused(text, COMPLETE.assign(w=[wrong, *WEIGHTS[1:]]))
     refused("1 weights that are infinite", COMPLETE.assign(w=[math.inf, *WEIGHTS[1:]]))
-    refused("no real number, as weights are", COMPLETE.assign(w="5"))
+    refused("no real numbers, as weights are", COMPLETE.assign(w="5"))
     refused("keys is empty", COMPLETE, [], "w")
     refused("keys names columns more than once", COMPLETE, ["A", "A"], "w")
     refused("does not have", COMPLETE, ["A"], "nobody")

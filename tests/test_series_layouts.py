@@ -289,7 +289,7 @@ WIDE = pd.DataFrame({"id": [1, 2], "a_0": [1, 2], "a_1": [3, 4], "b": [5, 6], "s
         ({}, {"time": "id"}, ValueError, "must all be different, received 'id', 'id'"),
         ({}, {"values": ["v", "v"]}, ValueError, "must all be different"),
         ({}, {"values": []}, ValueError, "values is empty"),
-        ({}, {"values": "s"}, TypeError, "column 's' has dtype .*, which is no real number"),
+        ({}, {"values": "s"}, TypeError, "column 's' has dtype .*, which holds no real numbers"),
         ({}, {"length": 1}, ValueError, "length must be at least 2, received 1"),
         ({}, {"length": 2.5}, TypeError, "length must be a whole number"),
         ({"id": [1, None, 2, 2]}, {}, ValueError, r"missing values in columns: 'id' \(1\)"),

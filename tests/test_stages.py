@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
+import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import dask
@@ -12,11 +15,14 @@ import dask.dataframe as dd
 import numba
 import pandas as pd
 import pytest
+from distributed import Client, LocalCluster
 from numba.core import event
 
 import sdc_dask
 from sdc_dask import stages
 from sdc_dask.engine.frames import map_reduce
+from sdc_dask.errors import SdcWarning
+from sdc_dask.report import dossier
 
 
 class Screen(io.StringIO):
@@ -87,6 +93,19 @@ def test_calls_of_the_accessor_say_what_they_do(
     assert shown == ["Planning and masking", "Measuring loss and risk"]
 
 
+def test_reports_say_what_they_measure(
+    tmp_path: Path, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jinja2")
+    said: list[str] = []
+    monkeypatch.setattr(dossier, "say", said.append)
+    frame = sdc_dask.datasets.uniform(60, 2, seed=1).compute()
+    masked = frame.sdc.microaggregate(["x0", "x1"], k=3)
+    sdc_dask.report(frame, {"a": masked, "b": masked}, tmp_path / "page.html")
+    assert said == ["Measuring a for the report", "Measuring b for the report"]
+    assert "Measuring for the report: " in screen.getvalue()
+
+
 class _Quiet:
     text, passes = "", 0
 
@@ -115,6 +134,31 @@ def test_who_sees_it(
     monkeypatch.setattr(sys, "stderr", Screen() if terminal else io.StringIO())
     with dask.config.set({"sdc-dask.progress": asked}):
         assert stages.shown() is shows
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_cluster_without_workers_is_told(
+    seen: bool, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "_LOOK", 0.05)
+    monkeypatch.setattr(stages, "_UNSHOWN", 0.1)
+    frame = dd.from_pandas(pd.DataFrame({"x": range(8)}), npartitions=2)
+    told = contextlib.nullcontext() if seen else pytest.warns(SdcWarning, match="no worker at tcp")
+    with (
+        dask.config.set({"sdc-dask.progress": seen}),
+        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        Client(cluster),
+        told as warned,
+    ):
+        threading.Timer(0.5, cluster.scale, [1]).start()
+        with stages.stage("Counting rows"):
+            assert map_reduce(frame, _slow, sum) == 8
+            text = screen.getvalue()
+    if seen:
+        assert f"Counting rows: no worker at {cluster.scheduler_address}, waiting, " in text
+        assert "no worker" not in text.rsplit("\r", 2)[-1]
+    else:
+        assert len(warned) == 1 and not text
 
 
 def test_what_fails_leaves_no_line(screen: Screen) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import sdc_dask
-from sdc_dask import Microaggregation, RankSwap, Recode, Spec
+from sdc_dask import Microaggregation, RankSwap, Recode, Spec, errors
 from sdc_dask.suggestion import Suggestion, grid, mixed_grid
 
 COLUMNS = ["income", "wealth", "age"]
@@ -52,6 +52,15 @@ def test_what_is_dominated(found: Suggestion) -> None:
     assert alone.linked > 90 and alone.strongest.startswith("alignment")
 
 
+def test_advice_is_given_once(survey: pd.DataFrame) -> None:
+    df = survey[COLUMNS].assign(age=survey["age"].where(survey.index % 9 > 0, -9))
+    specs = [Microaggregation(COLUMNS, k=3), Microaggregation(COLUMNS, k=10), RankSwap(COLUMNS, 9)]
+    for _ in range(2):  # again in another call
+        with pytest.warns(errors.CodedMissingAdvice) as told:
+            df.sdc.suggest(COLUMNS, specs, records=300, random_state=1)
+        assert len(told) == 1
+
+
 def test_choosing(found: Suggestion) -> None:
     for limit in (20, 40, 60, 100):
         within = [each for each in found.trials if each.risk <= limit]
@@ -67,7 +76,7 @@ def test_choosing(found: Suggestion) -> None:
 
 def test_it_is_shown(found: Suggestion) -> None:
     text = repr(found)
-    assert "tried on 300 of 600 records" in text and "il1 is mostly of values near 0" in text
+    assert "tried on 300 of 600 records" in text and "il1 comes mostly from values near 0" in text
     for number, each in enumerate(found.trials, 1):
         assert re.search(rf"{number} +{re.escape(each.name)} ", text)
         assert each.strongest in " ".join(text.split())
@@ -92,7 +101,7 @@ def test_strata_and_specs_that_fail(survey: pd.DataFrame) -> None:
     )
     assert [each.name for each in found.trials] == ["swap"]
     assert "fewer than k=500" in found.failed["few"]
-    assert "no attack by who knows this masking" in found.trials[0].note
+    assert "no attack by an intruder who knows this masking" in found.trials[0].note
     with pytest.raises(ValueError, match="no masking could be tried: the frame has 200"):
         survey.sdc.suggest(COLUMNS, Microaggregation(COLUMNS, k=500), records=200)
 
@@ -172,7 +181,7 @@ def test_loss_grows_with_k_whatever_small_divisors_say() -> None:
     ]
     scaled = [each.il_scaled for each in losses]
     assert scaled == sorted(scaled) and scaled[0] > 0 and scaled[-1] < 100
-    assert all("il1 is mostly of values near 0" in each.note for each in losses)
+    assert all("il1 comes mostly from values near 0" in each.note for each in losses)
     assert all("note" in repr(each) for each in losses)
 
 
@@ -198,8 +207,8 @@ def test_parts_of_the_scaled_loss() -> None:
 def test_noise_is_named() -> None:
     frame = pd.DataFrame({"x": [-3.0, -1.0, 1.0, 3.01], "y": [10.0, 11.0, 11.0, 10.0]})
     found = frame.sdc.information_loss(frame.assign(x=[-3.0, -1.0, 1.0, 3.5]))
-    assert "il2 is mostly of means near 0" in found.note
-    assert "il3 is mostly of columns that are hardly correlated" in found.note
+    assert "il2 comes mostly from means near 0" in found.note
+    assert "il3 comes mostly from columns that are hardly correlated" in found.note
     score = frame.sdc.score(frame.assign(x=[-3.0, -1.0, 1.0, 3.5]))
     assert score.note.endswith(found.note) and score.il_scaled == found.il_scaled
 

@@ -225,6 +225,14 @@ def test_a_misspelled_argument_is_told() -> None:
                 getattr(frame.sdc, name)(**{f"{last}s": 1})
     with pytest.raises(SdcTypeError, match=r"takes no colums .did you mean 'columns'"):
         frame.sdc.linkage(frame, colums=["x"])
+    for call, said in (
+        (lambda: sdc_dask.report(frame, frame, know=1), "report has no .*mean 'knows'"),
+        (lambda: sdc_dask.protect("a", "b", [], kep="*"), "protect has no .*mean 'keep'"),
+        (lambda: sdc_dask.Job("a", "b", [], kep="*"), "Job has no .*mean 'keep'"),
+        (lambda: sdc_dask.RankSwap(["x"], pp=5), "RankSwap has no .*mean 'p'"),
+    ):
+        with pytest.raises(SdcTypeError, match=said):
+            call()
 
 
 @every_method

@@ -62,7 +62,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as a locator: it tells the leaf of any record."""
+    """A tree as a locator: it finds the leaf of any record."""
 
     arrays: TreeArrays
     low: NDArray[np.float64]  # bounds of nodes

@@ -25,7 +25,7 @@ from sdc_dask.engine.scan import Expected, Scan
 from sdc_dask.engine.strata import Strata
 from sdc_dask.errors import SdcKeyError, SdcValueError
 from sdc_dask.kernels.coordinates import Coordinates
-from sdc_dask.results import as_html
+from sdc_dask.results import as_html, several
 
 METHODS = ("tree", "halves", "univariate")
 TREES = ("tree", "halves")
@@ -92,10 +92,10 @@ class Blocks:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a block: records, leaves, stratum, and its bounds by column.
+        """One row per block: records, leaves, stratum, and its bounds by column.
 
-        The bounds are those of its records, but for a stratum that was not split: these are the
-        bounds of the data.
+        The bounds are those of its records, except for a stratum that was not split: there they are
+        the bounds of the data.
         """
         counts = self.fused_counts
         parts = parts_of(counts, self)
@@ -146,7 +146,9 @@ class Blocks:
                 f"blocks were not made of {', '.join(map(repr, unknown))}; they were of "
                 f"{', '.join(map(repr, names))}."
             )
-        title = f"{len(self):,} blocks by {self.method} (k = {self.k}, L = {self.max_block:,})"
+        title = (
+            f"{several(len(self), 'block')} by {self.method} (k = {self.k}, L = {self.max_block:,})"
+        )
         return plots.boxes(self.table, first, second, title, ax)
 
     def __len__(self) -> int:
@@ -159,16 +161,19 @@ class Blocks:
         counts = self.counts
         leaves = self.leaves.count[self.leaves.count > 0]
         small = int((leaves < self.k).sum())
-        passes = "1 pass" if self.passes == 1 else f"{self.passes} passes"
+        passes = {0: "by the scan alone", 1: "in 1 pass over the data after the scan"}.get(
+            self.passes, f"in {self.passes} passes over the data after the scan"
+        )
         return (
-            f"Blocks by {self.method}: {counts.sum():,} records in {len(counts):,} blocks\n"
+            f"Blocks by {self.method}: {several(int(counts.sum()), 'record')} in "
+            f"{several(len(counts), 'block')}\n"
             f"  columns   {', '.join(map(str, self.columns))}\n"
-            f"  records   {counts.min():,} to {counts.max():,} a block, median "
+            f"  records   {counts.min():,} to {counts.max():,} per block, median "
             f"{int(np.median(counts)):,} (k = {self.k}, L = {self.max_block:,})\n"
             f"  leaves    {len(leaves):,}, of which {small:,} had fewer than k records and were "
             "fused\n"
             f"  strata    {len(self.strata):,}\n"
-            f"  planned   in {passes} over the data after the scan"
+            f"  planned   {passes}"
         )
 
     @property
@@ -177,7 +182,7 @@ class Blocks:
         return np.bincount(self.fused, weights=self.leaves.count).astype(np.int64)
 
     def needed(self) -> list[Hashable]:
-        """Columns that tell the block of a record."""
+        """Columns that decide the block of a record."""
         return list(dict.fromkeys([*self.columns, *self.strata.rule.by]))
 
     def fused_of(self, part: pd.DataFrame, values: NDArray[np.float64]) -> NDArray[np.int64]:

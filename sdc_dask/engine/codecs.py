@@ -31,6 +31,15 @@ from sdc_dask.engine.columns import (
     masked_dtype,
     same_array,
 )
+from sdc_dask.engine.dates import (
+    NANOSECONDS,
+    day_begins,
+    is_date,
+    local_days,
+    ticks_of,
+    unit_of,
+    zone_of,
+)
 from sdc_dask.engine.frames import (
     Frame,
     from_partitions,
@@ -47,7 +56,6 @@ NUMBER, WHOLE, DATE, ORDINAL, NOMINAL = "number", "whole number", "date", "ordin
 # More categories are no categories, and a codec holds all of them.
 MOST_CATEGORIES = 100_000
 
-_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # What times are rounded to: the first of these that all of them are multiples of.
 _STEPS = [86_400 * 10**9, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3, 1]
 
@@ -113,6 +121,8 @@ def _kind(dtype: Any) -> str | None:
     """Return what a dtype holds, or None."""
     if is_numeric(dtype):
         return NUMBER
+    if is_date(dtype):
+        return DATE
     if isinstance(dtype, pd.CategoricalDtype):
         return ORDINAL if dtype.ordered else NOMINAL
     if isinstance(dtype, pd.ArrowDtype):
@@ -120,12 +130,8 @@ def _kind(dtype: Any) -> str | None:
         if is_.is_dictionary(arrow):
             known = _kind(pd.ArrowDtype(arrow.value_type)) is not None
             return (ORDINAL if arrow.ordered else NOMINAL) if known else None
-        if is_.is_timestamp(arrow) or is_.is_date(arrow):
-            return DATE
         is_text = is_.is_string(arrow) or is_.is_large_string(arrow)
         return NOMINAL if is_text or is_.is_boolean(arrow) else None
-    if isinstance(dtype, pd.DatetimeTZDtype) or (isinstance(dtype, np.dtype) and dtype.kind == "M"):
-        return DATE
     if isinstance(dtype, pd.SparseDtype):
         return None
     is_text = isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
@@ -176,17 +182,24 @@ class Dates(Codec):
         Ticks in a step.
     origin : int
         The first time, in steps.
+    zone : tzinfo or str, optional
+        Steps are days of this zone then, and all times are when these begin.
     """
 
     kind: ClassVar[str] = DATE
     unit: str
     step: int
     origin: int
+    zone: Any = None
 
     def encode(self, column: pd.Series) -> pd.Series:
         """Return steps since the first time."""
         ticks, missing = ticks_of(column)
-        if _unit(column.dtype) != self.unit or (ticks[~missing] % self.step).any():
+        same = unit_of(column.dtype) == self.unit
+        if same and self.zone is not None:
+            ticks, begins = local_days(np.where(missing, 0, ticks), self.unit, self.zone)
+            ticks, same = ticks * self.step, bool((begins | missing).all())
+        if not same or (ticks[~missing] % self.step).any():
             raise SdcRuntimeError(
                 f"column {column.name!r} has times of another unit than when it was scanned. "
                 f"{NOT_THE_SAME}"
@@ -199,6 +212,8 @@ class Dates(Codec):
         missing = np.isnan(codes)
         steps = np.where(missing, 0, codes).astype(np.int64)
         ticks = (steps + self.origin) * self.step
+        if self.zone is not None:
+            ticks = day_begins(steps + self.origin, self.unit, self.zone)
         if isinstance(dtype, pd.ArrowDtype):
             arrow = dtype.pyarrow_dtype
             whole = pa.array(ticks, mask=missing)
@@ -438,6 +453,7 @@ class _Times:
     low: int
     high: int
     divisor: int
+    days: bool = True  # whether all are when a day begins in the zone of the column
 
     def __add__(self, other: _Times) -> _Times:
         return _Times(
@@ -445,6 +461,7 @@ class _Times:
             min(self.low, other.low),
             max(self.high, other.high),
             math.gcd(self.divisor, other.divisor),
+            self.days and other.days,
         )
 
     @classmethod
@@ -452,11 +469,11 @@ class _Times:
         ticks, missing = ticks_of(column)
         present = ticks[~missing]
         if not len(present):
-            return cls(frozenset([_unit(column.dtype)]), 2**63, -(2**63), 0)
+            return cls(frozenset([unit_of(column.dtype)]), 2**63, -(2**63), 0)
         divisor = abs(int(np.gcd.reduce(present)))
-        return cls(
-            frozenset([_unit(column.dtype)]), int(present.min()), int(present.max()), divisor
-        )
+        unit, zone = unit_of(column.dtype), zone_of(column.dtype)
+        days = zone is not None and bool(local_days(present, unit, zone)[1].all())
+        return cls(frozenset([unit]), int(present.min()), int(present.max()), divisor, days)
 
 
 def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
@@ -475,7 +492,7 @@ def coding_of(frame: Frame, asked: Mapping[Hashable, Asked]) -> Coding:
         for column, each in wanted.items():
             seen = found[column]
             if each.kind == DATE:
-                codecs[column] = _dates(column, seen)
+                codecs[column] = _dates(column, seen, zone_of(meta_of(frame)[column].dtype))
             else:
                 codecs[column] = _categories(column, each, seen)
     return Coding(codecs)
@@ -541,17 +558,20 @@ def _together(parts: list[dict[Hashable, Any]]) -> dict[Hashable, Any]:
     return merged
 
 
-def _dates(column: Hashable, seen: _Times) -> Dates:
+def _dates(column: Hashable, seen: _Times, zone: Any) -> Dates:
     if len(seen.units) > 1:
         raise SdcTypeError(
             f"column {column!r} has times of different units in some partitions: "
             f"{', '.join(sorted(seen.units))}. Cast it to one dtype first."
         )
     (unit,) = seen.units
-    ticks = [step // _NANOSECONDS[unit] for step in _STEPS if step >= _NANOSECONDS[unit]]
+    ticks = [step // NANOSECONDS[unit] for step in _STEPS if step >= NANOSECONDS[unit]]
     step = next(step for step in ticks if seen.divisor % step == 0)
     if seen.low > seen.high:
         return Dates(unit, step, 0)  # which has no values, as the scan will say
+    if zone is not None and seen.days:
+        first = int(local_days(np.array([seen.low]), unit, zone)[0][0])
+        return Dates(unit, ticks[0], first, zone)
     if (seen.high - seen.low) // step > LARGEST_EXACT:
         raise SdcValueError(
             f"column {column!r} has times to the nanosecond that lie too far apart for float64 to "
@@ -649,28 +669,3 @@ def _orders(column: pd.Series) -> Iterable[tuple[Any, ...]]:
         found = pa.array(column.array)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
             yield tuple(chunk.dictionary.to_pylist())
-
-
-def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return times as integers, and which are missing."""
-    missing = column.isna().to_numpy(bool)
-    dtype = column.dtype
-    if isinstance(dtype, pd.ArrowDtype):
-        found = pa.array(column.array)
-        whole = found.cast(pa.int32()) if pa.types.is_date32(dtype.pyarrow_dtype) else found
-        ticks = whole.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    else:
-        ticks = np.asarray(column.array.asi8)
-    return ticks, missing
-
-
-def _unit(dtype: Any) -> str:
-    """Return the unit of a time's ticks."""
-    if isinstance(dtype, pd.ArrowDtype):
-        arrow = dtype.pyarrow_dtype
-        if pa.types.is_date(arrow):
-            return "D" if pa.types.is_date32(arrow) else "ms"
-        return arrow.unit
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        return dtype.unit
-    return np.datetime_data(dtype)[0]

@@ -14,7 +14,6 @@ from sdc_dask.errors import SdcTypeError
 
 LARGEST_EXACT = 2**53
 _ROWS_AT_A_TIME = 4096
-_ARROW_HALF, _ARROW_SINGLE = pd.ArrowDtype(pa.float16()), pd.ArrowDtype(pa.float32())
 
 
 def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = "") -> None:
@@ -23,7 +22,7 @@ def check_numeric(meta: pd.DataFrame, columns: Sequence[Hashable], why: str = ""
         dtype = meta[column].dtype
         if not is_numeric(dtype):
             raise SdcTypeError(
-                f"column {column!r} has dtype {dtype}, which is no real number{why}: "
+                f"column {column!r} has dtype {dtype}, which holds no real numbers{why}: "
                 f"{advice_for(dtype)}"
             )
 
@@ -66,6 +65,14 @@ def advice_for(dtype: object) -> str:
     return "cast it to float64 if it holds numbers (files: with cast=, --cast), or leave it out."
 
 
+def is_unchanged(before: pd.Series, after: pd.Series) -> bool:
+    """Whether a column holds the same values in the same order, missing cells being equal."""
+    if before.dtype != after.dtype and is_numeric(before.dtype) and is_numeric(after.dtype):
+        old, new = (to_float(each.to_frame(), [each.name]) for each in (before, after))
+        return np.array_equal(old, new, equal_nan=True)
+    return before.equals(after)
+
+
 def to_float(part: pd.DataFrame, columns: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return columns as one C-ordered float64 array of its own, missing cells as NaN."""
     floats = []
@@ -94,6 +101,26 @@ def missing_cells(column: pd.Series) -> NDArray[np.bool_]:
     if pd.api.types.is_float_dtype(column.dtype):
         return np.isnan(column.to_numpy(np.float64, na_value=np.nan))
     return column.isna().to_numpy(np.bool_)
+
+
+def one_form(column: pd.Series) -> pd.Series:
+    """Return a column whose floats have one zero, and one way of being missing.
+
+    A zero with a sign, and a NaN beside missing cells, look like other values to whoever counts
+    bits, and like the same ones to whoever compares numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> two = pd.arrays.FloatingArray(np.array([-0.0, np.nan, 1.0]), np.array([False, False, True]))
+    >>> one_form(pd.Series(two)).tolist()
+    [0.0, <NA>, <NA>]
+    """
+    if not is_numeric(column.dtype) or not pd.api.types.is_float_dtype(column.dtype):
+        return column
+    values = column.to_numpy(dtype="float64", na_value=np.nan)
+    array = masked_array(np.where(np.isnan(values), np.nan, values), column.dtype)
+    return pd.Series(array, index=column.index, name=column.name)
 
 
 def count_inexact(column: pd.Series) -> int:
@@ -174,15 +201,6 @@ def without_cells(values: pd.Series, gone: NDArray[np.bool_]) -> pd.Series:
     dtype = nullable_dtype(values.dtype)
     kept = np.where(gone, -1, np.arange(len(values)))
     return pd.Series(values.astype(dtype).array.take(kept, allow_fill=True), dtype=dtype)
-
-
-def without_sign(values: pd.Series) -> pd.Series:
-    """Return values of which no zero has a sign, by which records could be told apart."""
-    if not pd.api.types.is_float_dtype(values.dtype):
-        return values
-    # Arrow adds no half floats, and makes others wider.
-    wide = values.astype(_ARROW_SINGLE) if values.dtype == _ARROW_HALF else values
-    return (wide + 0.0).astype(values.dtype)
 
 
 def coded_values(codes: NDArray[np.int64], values: Sequence[Any], dtype: Any) -> pd.Series:

@@ -18,7 +18,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sdc_dask.engine.frames import Calls, Frame, Task, is_dask, map_reduce
+from sdc_dask.engine.coded import Ends
+from sdc_dask.engine.columns import is_numeric, to_float
+from sdc_dask.engine.frames import Calls, Frame, Task, is_dask, map_reduce, meta_of
 from sdc_dask.engine.masks import Then
 from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.engine.scan import NOT_THE_SAME
@@ -30,10 +32,11 @@ from sdc_dask.kernels.swaps import Sources
 
 @dataclass(frozen=True)
 class PresentCounts:
-    """Rows by partition, and of every column the present values by stratum."""
+    """Rows by partition, and of every column the present values by stratum, and their ends."""
 
     rows: tuple[int, ...]
     strata: tuple[pd.DataFrame, ...]
+    ends: dict[Hashable, Ends]  # of columns of numbers
 
     def missing(self) -> list[int]:
         """Return the number of missing cells by column."""
@@ -43,23 +46,41 @@ class PresentCounts:
 def count_present(frame: Frame, columns: Sequence[Hashable], rule: StrataRule) -> PresentCounts:
     """Count present values, in one pass over the data."""
     needed = list(dict.fromkeys([*columns, *rule.by]))
-    return map_reduce(frame[needed], _count, _merge_counts, list(columns), rule)
+    meta = meta_of(frame)
+    numbers = [name for name in columns if is_numeric(meta[name].dtype)]
+    return map_reduce(frame[needed], _count, _merge_counts, list(columns), numbers, rule)
 
 
 def _count(
-    part: pd.DataFrame, _number: int, columns: list[Hashable], rule: StrataRule
+    part: pd.DataFrame,
+    _number: int,
+    columns: list[Hashable],
+    numbers: list[Hashable],
+    rule: StrataRule,
 ) -> PresentCounts:
     counts = tuple(rule.count(part[is_present(part[column])]) for column in columns)
-    return PresentCounts((len(part),), counts)
+    return PresentCounts((len(part),), counts, {name: _ends(part, name) for name in numbers})
+
+
+def _ends(part: pd.DataFrame, column: Hashable) -> Ends:
+    if not is_numeric(part[column].dtype):  # which is said where values are sorted
+        return Ends.of(np.empty(0))
+    values = to_float(part, [column])[:, 0]
+    return Ends.of(values[np.isfinite(values)])
 
 
 def _merge_counts(parts: list[PresentCounts]) -> PresentCounts:
+    ends = dict(parts[0].ends)
+    for part in parts[1:]:
+        for name, each in part.ends.items():
+            ends[name] += each
     return PresentCounts(
         tuple(rows for part in parts for rows in part.rows),
         tuple(
             merge_counts(list(counts))
             for counts in zip(*(part.strata for part in parts), strict=True)
         ),
+        ends,
     )
 
 

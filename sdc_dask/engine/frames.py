@@ -343,12 +343,25 @@ def _workers() -> list[dict[str, Any]]:
     """Return what the scheduler knows of its workers; none without a cluster."""
     if not on_cluster():
         return []
-    client = default_client()
     try:
-        asked = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
+        return list(_identity()["workers"].values())
     except OSError:
         return []  # who computes next sees that it is gone
-    return list(asked["workers"].values())
+
+
+def scheduler_without_workers() -> str | None:
+    """Return the address of the scheduler if it answers and has no workers."""
+    try:
+        found = _identity()
+    except (OSError, ValueError):
+        return None
+    return None if found["workers"] else str(found["address"])
+
+
+def _identity() -> dict[str, Any]:
+    """Return what the scheduler says of itself."""
+    client = default_client()
+    return client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=_ASKED)
 
 
 def from_partitions(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from sdc_dask.engine.columns import with_columns
+from sdc_dask.engine.columns import one_form, with_columns
 from sdc_dask.engine.frames import Frame, from_partitions, map_partitions, meta_of
 from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
 from sdc_dask.engine.strata import comparable
@@ -80,6 +80,17 @@ class Change(ABC):
     def result_meta(self, meta: pd.DataFrame) -> dict[Hashable, Any]:
         """Return empty columns with the dtypes that the columns will have."""
         return self.arrays(meta, NO_PARTITION)
+
+
+@dataclass(frozen=True)
+class OneForm(Change):
+    """Gives floats one zero, and one way of being missing."""
+
+    columns: tuple[Hashable, ...]
+
+    def arrays(self, part: pd.DataFrame, number: int) -> dict[Hashable, Any]:
+        """Return the columns of a partition."""
+        return {column: one_form(part[column]) for column in self.columns}
 
 
 def change_part(part: pd.DataFrame, number: int, changes: Sequence[Change]) -> pd.DataFrame:

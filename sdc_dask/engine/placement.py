@@ -87,7 +87,7 @@ class Placement(Destinations):
         return np.column_stack([values, unit_codes(part[self.unit])])
 
     def needed(self) -> list[Hashable]:
-        """Return the columns that tell the place of a record, and its unit."""
+        """Return the columns that decide the place of a record, and its unit."""
         others = [] if self.unit is None else [self.unit]
         return list(dict.fromkeys([*super().needed(), *others]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask.engine.coded import Ends, advise_coded
 from sdc_dask.engine.columns import LARGEST_EXACT, count_inexact, to_float
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.strata import Strata, StrataRule, merge_counts
 from sdc_dask.errors import (
-    CodedMissingAdvice,
+    FEWEST_ADVISED,
     FewValuesAdvice,
     SdcRuntimeError,
     SdcValueError,
@@ -28,20 +28,6 @@ NOT_THE_SAME = (
     "random numbers, or its source changed: mask df.persist(), or write it to files first."
 )
 NO_PARTITION = -1  # the number of an empty frame that only shows its columns
-# Values that stand for missing cells in many files. -1 is too often a value.
-_CODES = frozenset(
-    [
-        *(
-            sign * float(str(digit) * times)
-            for digit in (8, 9)
-            for times in range(1, 8)
-            for sign in (-1, 1)
-        ),
-        *(-7.0, -77.0, -777.0, -97.0, -98.0, 97.0, 98.0, 998.0, 9998.0),
-    ]
-)
-_FEWEST_CODED = 5  # cells that make a pile, or a thousandth of all
-_FEWEST_RECORDS = 30  # fewer are an example, of which nothing is said
 _FEW_VALUES = 10
 
 
@@ -85,8 +71,7 @@ class ColumnScan:
     high: float
     sums: ExactSum
     whole: bool  # of integers
-    below: Pile  # of codes of missing cells, perhaps, below all other values
-    above: Pile  # and above them
+    ends: Ends  # where codes of missing cells may be
 
     @classmethod
     def of(cls, column: pd.Series, values: NDArray[np.float64]) -> ColumnScan:
@@ -104,8 +89,7 @@ class ColumnScan:
             finite.max(initial=-np.inf) + 0.0,
             exact_sum(finite),
             pd.api.types.is_integer_dtype(column.dtype),
-            Pile.of(finite, -1),
-            Pile.of(finite, 1),
+            Ends.of(finite),
         )
 
     def __add__(self, other: ColumnScan) -> ColumnScan:
@@ -117,87 +101,14 @@ class ColumnScan:
             max(self.high, other.high),
             self.sums + other.sums,
             self.whole and other.whole,
-            self.below + other.below,
-            self.above + other.above,
+            self.ends + other.ends,
         )
-
-    @property
-    def coded(self) -> int:
-        """How many cells look like codes of missing ones, such as -9 or 9999."""
-        return sum(pile.count for pile in self.piles)
-
-    @property
-    def piles(self) -> list[Pile]:
-        """The ends at which cells look like codes of missing ones.
-
-        They are many, and lie beyond a gap: where all other values are at least 0, or where the
-        next is more than 1 away.
-        """
-        if self.sums.n < _FEWEST_RECORDS:
-            return []
-        fewest = max(_FEWEST_CODED, self.sums.n // 1000)
-        apart = (
-            (self.below, self.below.inner >= 0 > self.low),
-            (self.above, self.above.inner >= 0 and self.above.gap > 1),
-        )
-        return [pile for pile, is_apart in apart if is_apart and pile.count >= fewest]
 
     @property
     def few(self) -> bool:
         """Whether these are whole numbers of few values, such as codes of categories."""
-        enough = self.sums.n >= _FEWEST_RECORDS
+        enough = self.sums.n >= FEWEST_ADVISED
         return enough and self.whole and 0 < self.high - self.low < _FEW_VALUES
-
-
-@dataclass(frozen=True)
-class Pile:
-    """Cells at one end of a column whose values are usual codes of missing cells.
-
-    Partial results of partitions add up with ``+``.
-    """
-
-    side: int  # -1 below, 1 above
-    codes: tuple[tuple[float, int], ...]  # values and cells, by value
-    rest: float  # the value at this end without them, times the side; -inf if there is none
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], side: int) -> Pile:
-        """Look at one end of the values of a partition, again as long as there is a code."""
-        least, ends = (np.inf, np.min) if side < 0 else (-np.inf, np.max)
-        found = []
-        end = float(ends(values, initial=least))
-        while end in _CODES:
-            found.append((end, int((values == end).sum())))
-            end = float(ends(values[values * side < end * side], initial=least))
-        return cls(side, tuple(sorted(found)), end * side)
-
-    def __add__(self, other: Pile) -> Pile:
-        rest = max(self.rest, other.rest)
-        cells = Counter(dict(self.codes)) + Counter(dict(other.codes))
-        # What is not beyond all other values is one of them.
-        codes = sorted(each for each in cells.items() if each[0] * self.side > rest)
-        return Pile(self.side, tuple(codes), rest)
-
-    @property
-    def count(self) -> int:
-        """Cells of codes."""
-        return sum(cells for _, cells in self.codes)
-
-    @property
-    def where(self) -> str:
-        """Where the codes are found, in words that show none of them."""
-        end = "smallest" if self.side < 0 else "largest"
-        return f"its {end} value" if len(self.codes) == 1 else f"its {len(self.codes)} {end} values"
-
-    @property
-    def inner(self) -> float:
-        """The value at this end without codes."""
-        return self.rest * self.side
-
-    @property
-    def gap(self) -> float:
-        """How far the next code is from there; 0 if there is none."""
-        return min((abs(code - self.inner) for code, _ in self.codes), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -237,23 +148,13 @@ class Scan:
                 f"columns without any value: {_names(empty)}. Leave them out of `columns`."
             )
 
-    def advise(self, *, averaged: bool) -> None:
+    def advise(self, *, averaged: bool, named: bool = True) -> None:
         """Warn of what looks like a slip, by what was seen in the one pass anyway.
 
-        Whole numbers of few values are one if they are `averaged`.
+        Whole numbers of few values are one if they are `averaged`. Codes of missing cells can be
+        `named`, or must be replaced in the data.
         """
-        coded = [
-            f"{name!r} ({pile.count} records with {pile.where})"
-            for name, column in self.columns.items()
-            for pile in column.piles
-        ]
-        if coded:
-            warn(
-                f"cells look like codes of missing ones, such as -9 or 9999: {', '.join(coded)}. "
-                "They are masked as values. If they are codes, name them, for instance "
-                "missing_values=[-9].",
-                CodedMissingAdvice,
-            )
+        advise_coded({name: column.ends for name, column in self.columns.items()}, named=named)
         few = [name for name, column in self.columns.items() if column.few]
         if few and averaged:
             warn(

@@ -101,13 +101,15 @@ def _borders_before(
     ids: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Count the borders that are not above each record, comparing keys first, then ids."""
-    distinct, place = np.unique(border_key, return_inverse=True)
-    codes = (place.astype(np.int64) << bits) + border_id
+    distinct, begins, place = np.unique(border_key, return_index=True, return_inverse=True)
     position = np.searchsorted(distinct, key)
-    tied = distinct[np.minimum(position, len(distinct) - 1)] == key
-    # A record between two distinct keys comes before all ids of the upper one.
-    code = (position.astype(np.int64) << bits) + np.where(tied, ids, -1)
-    return np.searchsorted(codes, code, side="right")
+    before = np.append(begins, len(border_key))[position]
+    # Few items have the key of a border, and are compared by their ids, too.
+    tied = np.flatnonzero(distinct[np.minimum(position, len(distinct) - 1)] == key)
+    codes = (place.astype(np.int64) << bits) + border_id
+    code = (position[tied].astype(np.int64) << bits) + ids[tied]
+    before[tied] = np.searchsorted(codes, code, side="right")
+    return before
 
 
 def sample_positions(count: int, total: int, number: int, ranges: int) -> NDArray[np.int64]:

@@ -10,13 +10,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.columns import one_form, to_float
 from sdc_dask.errors import SdcTypeError, SdcValueError
 
 _BITS = 62  # of an int64 that hold one pattern of missing cells each
-
-
-_HALF, _SINGLE = pd.ArrowDtype(pa.float16()), pd.ArrowDtype(pa.float32())
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Strata:
 
 
 def comparable(values: pd.Series) -> pd.Series:
-    """Return values that compare across partitions: no categories, no sign of zero."""
+    """Return values that compare across partitions: no categories, one zero, one NaN."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         # Partitions may have different categories, and dtypes of them.
         return values.astype(object)
@@ -104,13 +101,8 @@ def comparable(values: pd.Series) -> pd.Series:
         arrow = values.dtype.pyarrow_dtype
         if pa.types.is_dictionary(arrow):
             return values.astype(pd.ArrowDtype(arrow.value_type))
-    if pd.api.types.is_float_dtype(values.dtype):
-        if values.dtype == _HALF:
-            values = values.astype(_SINGLE)  # Arrow does not add half floats
-        elif values.dtype == np.float16:
-            values = values.astype(np.float32)  # pandas does not put half floats into groups
-        return values + 0.0
-    return values
+    # pandas does not group half floats.
+    return one_form(values.astype("float32") if values.dtype == np.float16 else values)
 
 
 def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -12,12 +12,27 @@ _EQUAL = 1e-9
 _BLOCK = 2048  # records that are compared with one after the other while they are in the cache
 
 
+# What stands in other records for a cell that may be anything, at no distance from any.
+ANY_NUMBER = np.inf
+ANY_WORD = np.uint64(0x5851F42D4C957F2D)
+
+
 @jit
 def _apart(a, b):
     """Return the distance of two numbers, at most 1; missing ones are a value of their own."""
+    if b == ANY_NUMBER:
+        return 0.0
     if a != a or b != b:
         return 0.0 if a != a and b != b else 1.0
     return min(abs(a - b), 1.0)
+
+
+@jit
+def _differ(first, second, other_first, other_second):
+    """Whether two categories differ."""
+    if first == other_first and second == other_second:
+        return False
+    return other_first != ANY_WORD or other_second != ANY_WORD
 
 
 @jit
@@ -29,7 +44,8 @@ def pair_distances(numbers, first, second, other_numbers, other_first, other_sec
     numbers, other_numbers : ndarray of float64, shape (n, a)
         Scaled so that 1 is the largest distance, NaN where they are missing.
     first, second, other_first, other_second : ndarray of uint64, shape (n, b)
-        Two words for every cell of a category.
+        Two words for every cell of a category. `ANY_NUMBER` and `ANY_WORD` stand for cells of the
+        other records that may be anything.
     """
     n = len(numbers)
     sums = np.zeros(n)
@@ -38,7 +54,7 @@ def pair_distances(numbers, first, second, other_numbers, other_first, other_sec
         for c in range(numbers.shape[1]):
             total += _apart(numbers[i, c], other_numbers[i, c])
         for c in range(first.shape[1]):
-            if first[i, c] != other_first[i, c] or second[i, c] != other_second[i, c]:
+            if _differ(first[i, c], second[i, c], other_first[i, c], other_second[i, c]):
                 total += 1.0
         sums[i] = total
     return sums
@@ -79,7 +95,7 @@ def count_near(numbers, first, second, limits, other_numbers, other_first, other
                 if total > high:
                     continue
                 for c in range(first.shape[1]):
-                    if first[i, c] != other_first[j, c] or second[i, c] != other_second[j, c]:
+                    if _differ(first[i, c], second[i, c], other_first[j, c], other_second[j, c]):
                         total += 1.0
                         if total > high:
                             break

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sdc_dask.kernels._jit import jit
 from sdc_dask.kernels.kd_tree import build_kd_tree, new_stack, width
 
-LEAF_SIZE = 16
+# Places for records in a leaf. Distances to all of them are computed side by side, by vector
+# instructions, so that leaves may be larger than in a tree whose records are looked at one by one.
+LANES = 64
 TINY = 1e-300  # far above the rounding of numbers so small that they lose digits
 NO_ROW = np.iinfo(np.int64).max
 
@@ -24,18 +26,28 @@ NO_ROW = np.iinfo(np.int64).max
 
 @jit
 def distances_to(live, left, query, out):
-    """Write the squared distances from `query` to the records that are left."""
-    first = live[0]
-    q = query[0]
-    for i in range(left):
-        gap = first[i] - q
-        out[i] = gap * gap
-    for j in range(1, live.shape[0]):
-        column = live[j]
-        q = query[j]
+    """Write the squared distances from `query` to the records that are left.
+
+    Two dimensions are added at a time: reading and writing `out` takes as long as computing.
+    """
+    d = live.shape[0]
+    if d % 2 == 1:
+        column = live[0]
+        q = query[0]
         for i in range(left):
             gap = column[i] - q
-            out[i] += gap * gap
+            out[i] = gap * gap
+    else:
+        out[:left] = 0.0
+    for j in range(d % 2, d, 2):
+        column = live[j]
+        q = query[j]
+        next_column = live[j + 1]
+        next_q = query[j + 1]
+        for i in range(left):
+            gap = column[i] - q
+            next_gap = next_column[i] - next_q
+            out[i] = (out[i] + gap * gap) + next_gap * next_gap
 
 
 @jit
@@ -100,20 +112,19 @@ def insert(group_distance, group_id, last, distance, row):
 class LiveTree(NamedTuple):
     """A k-d tree over records of which some are removed.
 
-    The leaf i, counted from the first leaf, owns the slots start[i] to stop[i].
+    Leaves are counted from the first leaf. The live records of a leaf are in its first lanes.
     """
 
     first_leaf: int
-    start: NDArray[np.int64]  # by leaf
-    stop: NDArray[np.int64]  # by leaf; shrinks as records are removed
+    size: NDArray[np.int64]  # by leaf: live records
     box: NDArray[np.float64]  # by node: smallest and largest coordinates of live records
     square: NDArray[np.float64]  # by node: largest squared norm of live records; empty: -1
     lowest: NDArray[np.int64]  # by node: lowest live row
-    point: NDArray[np.float64]  # by slot
-    norm: NDArray[np.float64]  # by slot: squared norm
-    row: NDArray[np.int64]  # by slot
-    slot: NDArray[np.int64]  # by row
-    leaf: NDArray[np.int64]  # by row: the node
+    point: NDArray[np.float64]  # by leaf, dimension and lane
+    norm: NDArray[np.float64]  # by leaf and lane: squared norm
+    row: NDArray[np.int64]  # by leaf and lane
+    place: NDArray[np.int64]  # by row: the leaf times LANES, and the lane
+    distance: NDArray[np.float64]  # by lane: of the leaf that is looked at
     stack: NDArray[np.int64]
     bounds: NDArray[np.float64]
 
@@ -122,123 +133,162 @@ class LiveTree(NamedTuple):
 def build_tree(points, dims):
     """Build the tree, all records live."""
     n, d = points.shape
-    # A constant would be a type of its own, and the tree compiled once more.
-    built = build_kd_tree(points, np.ones(d), np.int64(LEAF_SIZE))
+    # A constant would be a type of its own, and the tree compiled once more. A leaf may have one
+    # record more.
+    built = build_kd_tree(points, np.ones(d), np.int64(LANES - 1))
     nodes = len(built.box)
     first_leaf = nodes // 2
-    stack = new_stack(first_leaf + 1)
+    leaves = first_leaf + 1
+    stack = new_stack(leaves)
     tree = LiveTree(
         first_leaf,
-        built.start,
-        built.start[1:].copy(),
+        built.start[1:] - built.start[:-1],
         built.box,
         np.empty(nodes),
         np.empty(nodes, np.int64),
-        built.points,
-        np.empty(n),
-        built.rows,
+        np.empty((leaves, d, LANES)),
+        np.empty((leaves, LANES)),
+        np.empty((leaves, LANES), np.int64),
         np.empty(n, np.int64),
-        np.empty(n, np.int64),
+        np.empty(LANES),
         stack,
         np.empty(len(stack)),
     )
-    for i in range(n):
-        tree.slot[tree.row[i]] = i
-        norm = 0.0
-        for j in range(d):
-            norm += tree.point[i, j] * tree.point[i, j]
-        tree.norm[i] = norm
-    for node in range(nodes - 1, -1, -1):
-        if node >= first_leaf:
-            for i in range(tree.start[node - first_leaf], tree.stop[node - first_leaf]):
-                tree.leaf[tree.row[i]] = node
-            _bound_leaf(dims, tree, node)
-        else:
-            _bound_parent(dims, tree, node)
+    tree.square[:] = -1.0
+    tree.lowest[:] = NO_ROW
+    for leaf in range(leaves):
+        node = first_leaf + leaf
+        for lane in range(tree.size[leaf]):
+            i = built.start[leaf] + lane
+            row = built.rows[i]
+            norm = 0.0
+            for j in range(d):
+                tree.point[leaf, j, lane] = built.points[i, j]
+                norm += built.points[i, j] * built.points[i, j]
+            tree.norm[leaf, lane] = norm
+            tree.row[leaf, lane] = row
+            tree.place[row] = leaf * LANES + lane
+            tree.square[node] = max(tree.square[node], norm)
+            tree.lowest[node] = min(tree.lowest[node], row)
+    for node in range(first_leaf - 1, -1, -1):
+        tree.square[node] = max(tree.square[2 * node + 1], tree.square[2 * node + 2])
+        tree.lowest[node] = min(tree.lowest[2 * node + 1], tree.lowest[2 * node + 2])
     return tree
 
 
 @jit
-def _bound_leaf(dims, tree, leaf):
-    """Recompute the bounds of a leaf."""
-    a = tree.start[leaf - tree.first_leaf]
-    b = tree.stop[leaf - tree.first_leaf]
-    if a == b:
-        tree.square[leaf] = -1.0
-        tree.lowest[leaf] = NO_ROW
-        return
-    square = tree.norm[a]
-    lowest = tree.row[a]
-    for i in range(a + 1, b):
-        square = max(square, tree.norm[i])
-        lowest = min(lowest, tree.row[i])
-    tree.square[leaf] = square
-    tree.lowest[leaf] = lowest
-    for j in range(width(dims, tree.box)):
-        low = tree.point[a, j]
-        high = low
-        for i in range(a + 1, b):
-            low = min(low, tree.point[i, j])
-            high = max(high, tree.point[i, j])
-        tree.box[leaf, 0, j] = low
-        tree.box[leaf, 1, j] = high
-
-
-@jit
-def _bound_parent(dims, tree, node):
-    """Recompute the bounds of a node from its children; tell whether any changed."""
-    a = 2 * node + 1
-    b = a + 1
-    if tree.square[a] < 0.0:
-        a = b
-    elif tree.square[b] < 0.0:
-        b = a
-    square = max(tree.square[a], tree.square[b])
-    lowest = min(tree.lowest[a], tree.lowest[b])
-    changed = square != tree.square[node] or lowest != tree.lowest[node]
-    tree.square[node] = square
-    tree.lowest[node] = lowest
-    for j in range(width(dims, tree.box)):
-        low = min(tree.box[a, 0, j], tree.box[b, 0, j])
-        high = max(tree.box[a, 1, j], tree.box[b, 1, j])
-        changed |= low != tree.box[node, 0, j] or high != tree.box[node, 1, j]
-        tree.box[node, 0, j] = low
-        tree.box[node, 1, j] = high
-    return changed
-
-
-@jit
 def remove_from_tree(dims, tree, row):
-    """Take a record out of its leaf and tighten the bounds above it as far as they change."""
-    leaf = tree.leaf[row]
-    hole = tree.slot[row]
-    tree.stop[leaf - tree.first_leaf] -= 1
-    last = tree.stop[leaf - tree.first_leaf]
-    on_bound = tree.norm[hole] == tree.square[leaf] or row == tree.lowest[leaf]
-    for j in range(width(dims, tree.point)):
-        value = tree.point[hole, j]
-        on_bound |= value == tree.box[leaf, 0, j] or value == tree.box[leaf, 1, j]
-        tree.point[hole, j] = tree.point[last, j]
-    tree.norm[hole] = tree.norm[last]
-    tree.row[hole] = tree.row[last]
-    tree.slot[tree.row[hole]] = hole
-    if on_bound:
-        _bound_leaf(dims, tree, leaf)
-        node = leaf
-        while node > 0:
-            node = (node - 1) // 2
-            if not _bound_parent(dims, tree, node):
-                break
+    """Take a record out of its leaf, and tighten the bounds that were its own.
+
+    What is removed is the lowest or largest in few nodes, and in few dimensions. So each bound is
+    followed upwards alone, and only as far as it was that of the record.
+    """
+    leaf = tree.place[row] // LANES
+    hole = tree.place[row] % LANES
+    node = tree.first_leaf + leaf
+    last = tree.size[leaf] - 1
+    tree.size[leaf] = last
+    square = tree.norm[leaf, hole]
+    tree.norm[leaf, hole] = tree.norm[leaf, last]
+    tree.row[leaf, hole] = tree.row[leaf, last]
+    tree.place[tree.row[leaf, hole]] = leaf * LANES + hole
+    if square == tree.square[node]:
+        largest = -1.0
+        for lane in range(last):
+            largest = max(largest, tree.norm[leaf, lane])
+        _tighten_square(tree, node, square, largest)
+    if row == tree.lowest[node]:
+        lowest = NO_ROW
+        for lane in range(last):
+            lowest = min(lowest, tree.row[leaf, lane])
+        _tighten_lowest(tree, node, row, lowest)
+    for j in range(width(dims, tree.box)):
+        value = tree.point[leaf, j, hole]
+        tree.point[leaf, j, hole] = tree.point[leaf, j, last]
+        if value == tree.box[node, 0, j]:
+            low = np.inf
+            for lane in range(last):
+                low = min(low, tree.point[leaf, j, lane])
+            _tighten_low(tree, node, j, value, low)
+        if value == tree.box[node, 1, j]:
+            high = -np.inf
+            for lane in range(last):
+                high = max(high, tree.point[leaf, j, lane])
+            _tighten_high(tree, node, j, value, high)
 
 
 @jit
-def _distance(dims, tree, i, query):
-    """Return the squared distance from `query` to the record in slot i."""
-    distance = 0.0
-    for j in range(width(dims, query)):
-        gap = tree.point[i, j] - query[j]
-        distance += gap * gap
-    return distance
+def _tighten_square(tree, node, old, new):
+    """Replace the largest squared norm of a leaf, and of the nodes above that had it of the leaf.
+
+    A node without live records has -1.
+    """
+    tree.square[node] = new
+    while node > 0:
+        node = (node - 1) // 2
+        new = max(tree.square[2 * node + 1], tree.square[2 * node + 2])
+        if tree.square[node] != old or new == old:
+            return
+        tree.square[node] = new
+
+
+@jit
+def _tighten_lowest(tree, node, old, new):
+    """Replace the lowest row of a leaf, and of the nodes above that had it of the leaf."""
+    tree.lowest[node] = new
+    while node > 0:
+        node = (node - 1) // 2
+        if tree.lowest[node] != old:
+            return
+        tree.lowest[node] = min(tree.lowest[2 * node + 1], tree.lowest[2 * node + 2])
+
+
+@jit
+def _tighten_low(tree, node, j, old, new):
+    """Replace the smallest coordinate of a leaf, and of the nodes above that had it of the leaf.
+
+    A node without live records has infinity.
+    """
+    tree.box[node, 0, j] = new
+    while node > 0:
+        node = (node - 1) // 2
+        new = min(tree.box[2 * node + 1, 0, j], tree.box[2 * node + 2, 0, j])
+        if tree.box[node, 0, j] != old or new == old:
+            return
+        tree.box[node, 0, j] = new
+
+
+@jit
+def _tighten_high(tree, node, j, old, new):
+    """Replace the largest coordinate, as the smallest."""
+    tree.box[node, 1, j] = new
+    while node > 0:
+        node = (node - 1) // 2
+        new = max(tree.box[2 * node + 1, 1, j], tree.box[2 * node + 2, 1, j])
+        if tree.box[node, 1, j] != old or new == old:
+            return
+        tree.box[node, 1, j] = new
+
+
+@jit
+def _measure_leaf(dims, tree, leaf, query):
+    """Compute the squared distances from `query` to the records of a leaf.
+
+    The operations for each record are those of a scan, in their order.
+    """
+    distance = tree.distance
+    point = tree.point
+    size = tree.size[leaf]
+    q = query[0]
+    for lane in range(size):
+        gap = point[leaf, 0, lane] - q
+        distance[lane] = gap * gap
+    for j in range(1, width(dims, query)):
+        q = query[j]
+        for lane in range(size):
+            gap = point[leaf, j, lane] - q
+            distance[lane] += gap * gap
+    return size
 
 
 @jit
@@ -257,22 +307,29 @@ def _nearest_bound(dims, tree, node, query):
 
 
 @jit
-def _farthest_bound(dims, tree, node, query, query_square):
+def _farthest_bound(dims, tree, node, query, query_square, pull):
     """Upper bound of the squared distance from `query` to live records of a node.
 
-    The far corner of the box is safe from rounding as in :func:`_nearest_bound`; the bound
-    through the radius is computed otherwise, so that it carries a slack, relative and absolute.
+    The far corner of the box is safe from rounding as in :func:`_nearest_bound`. The other bound
+    knows that norms have a limit, too: for records x of the node, whose squared norms are S at
+    most, and any pull m > 0, |x - q|^2 = |q|^2 + |x|^2 - 2 q.x is at most |q|^2 + (1 + m) S plus
+    the largest -m |x|^2 - 2 q.x in the box, which is found in each dimension by itself. It is
+    computed otherwise than a distance, so that it carries a slack, relative and absolute: no term
+    is larger than the squared norms, since coordinates of a box are those of records.
     """
     corner = 0.0
     lean = 0.0
+    reach = 1.0 / pull
     for j in range(width(dims, query)):
+        q = query[j]
         low = tree.box[node, 0, j]
         high = tree.box[node, 1, j]
-        gap = max(query[j] - low, high - query[j])
+        gap = max(q - low, high - q)
         corner += gap * gap
-        lean += max(-query[j] * low, -query[j] * high)
-    squares = tree.square[node] + query_square
-    ball = squares + 2.0 * lean + (1e-10 * (squares + abs(lean)) + TINY)
+        x = min(max(-q * reach, low), high)
+        lean += x * (pull * x + (q + q))
+    squares = (1.0 + pull) * tree.square[node] + query_square
+    ball = squares * (1.0 + 1e-10) - lean + TINY
     return min(corner, ball)
 
 
@@ -282,6 +339,10 @@ def farthest_in_tree(dims, tree, query):
     query_square = 0.0
     for j in range(width(dims, query)):
         query_square += query[j] * query[j]
+    # Where the bound of a ball around the origin, without a box, is exact. Any other pull is valid.
+    pull = 1.0
+    if query_square > 0.0 and tree.square[0] > 0.0:
+        pull = min(max(np.sqrt(query_square / tree.square[0]), 0.1), 10.0)
     best = -1.0
     best_row = NO_ROW
     tree.stack[0] = 0
@@ -294,20 +355,22 @@ def farthest_in_tree(dims, tree, query):
         while bound > best or (bound == best and tree.lowest[node] < best_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
-                for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
-                    if distance > best or (distance == best and tree.row[i] < best_row):
-                        best = distance
-                        best_row = tree.row[i]
+                for lane in range(_measure_leaf(dims, tree, leaf, query)):
+                    distance = tree.distance[lane]
+                    if distance >= best:
+                        row = tree.row[leaf, lane]
+                        if distance > best or row < best_row:
+                            best = distance
+                            best_row = row
                 break
             node = 2 * node + 1
             other_node = node + 1
             bound = -1.0
             other = -1.0
             if tree.square[node] >= 0.0:
-                bound = _farthest_bound(dims, tree, node, query, query_square)
+                bound = _farthest_bound(dims, tree, node, query, query_square, pull)
             if tree.square[other_node] >= 0.0:
-                other = _farthest_bound(dims, tree, other_node, query, query_square)
+                other = _farthest_bound(dims, tree, other_node, query, query_square, pull)
             if other > bound or (other == bound and tree.lowest[other_node] < tree.lowest[node]):
                 node, other_node = other_node, node
                 bound, other = other, bound
@@ -336,12 +399,12 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
         while bound < worst or (bound == worst and tree.lowest[node] < worst_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
-                for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
-                    row = tree.row[i]
-                    if row != seed and (
-                        distance < worst or (distance == worst and row < worst_row)
-                    ):
+                for lane in range(_measure_leaf(dims, tree, leaf, query)):
+                    distance = tree.distance[lane]
+                    if distance > worst:
+                        continue
+                    row = tree.row[leaf, lane]
+                    if row != seed and (distance < worst or row < worst_row):
                         insert(group_distance, group_id, min(found, k - 1), distance, row)
                         found += 1
                         if found >= k:
@@ -383,14 +446,13 @@ def nearest_one_in_tree(dims, tree, query, without, best, best_row):
         while bound < best or (bound == best and tree.lowest[node] < best_row):
             if node >= tree.first_leaf:
                 leaf = node - tree.first_leaf
-                for i in range(tree.start[leaf], tree.stop[leaf]):
-                    distance = _distance(dims, tree, i, query)
-                    row = tree.row[i]
-                    if row != without and (
-                        distance < best or (distance == best and row < best_row)
-                    ):
-                        best = distance
-                        best_row = row
+                for lane in range(_measure_leaf(dims, tree, leaf, query)):
+                    distance = tree.distance[lane]
+                    if distance <= best:
+                        row = tree.row[leaf, lane]
+                        if row != without and (distance < best or row < best_row):
+                            best = distance
+                            best_row = row
                 break
             node = 2 * node + 1
             other_node = node + 1

@@ -101,8 +101,7 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     -----
     Every node keeps the bounding box of its live records, the largest of their squared distances
     to the origin, and their lowest row. The set that is left becomes a ball, where the corners of
-    boxes bound the farthest record badly. With |x - q|^2 = |x|^2 + |q|^2 - 2 x.q, the radius
-    bounds the first term and the box the last, and the two together bound it well.
+    boxes bound the farthest record badly; box and radius together bound it well.
 
     When a quarter of the records is left, it gets a tree of its own, whose leaves are full again.
     The farthest from the centroid comes from a heap (:mod:`~sdc_dask.kernels.outermost`).

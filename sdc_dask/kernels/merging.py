@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels.site_tree import move_site, nearest_site, remove_site, site_tree
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,10 @@ def merge_small(
     array([0, 0, 2, 2])
     """
     means, total = sites.means.copy(), count.astype(np.float64)
+    # A kind is a category that is infinitely far from others.
+    codes, weights = np.column_stack([sites.codes, kind]), np.append(sites.weights, np.inf)
+    codes = np.ascontiguousarray(codes, np.int64)
+    tree = site_tree(means, sites.places, codes, weights)
     leader = np.arange(len(count))
     alive = np.ones(len(count), np.bool_)
     known = None if units is None else [set(each) for each in units]
@@ -82,7 +86,7 @@ def merge_small(
         size, i = heapq.heappop(waiting)
         if not alive[i] or reached[i] != size:
             continue  # has joined, or been joined
-        j = _nearest(i, alive, kind, means, *_fixed(sites))
+        j = nearest_site(tree, i, alive, means, sites.places, sites.spans, codes, weights)
         if j < 0:
             continue
         first, other = (i, j) if (count[i], -i) > (count[j], -j) else (j, i)
@@ -90,6 +94,8 @@ def merge_small(
         means[first] = (total[first] * means[first] + total[other] * means[other]) / both
         total[first] = both
         leader[other], alive[other] = first, False
+        remove_site(tree, other)
+        move_site(tree, first, means[first])
         if known is None:
             reached[first] += reached[other]
         else:
@@ -100,30 +106,3 @@ def merge_small(
     while not np.array_equal(leader, leader[leader]):
         leader = leader[leader]
     return leader
-
-
-def _fixed(sites: Sites) -> tuple[NDArray[np.generic], ...]:
-    return sites.places, sites.spans, sites.codes, sites.weights
-
-
-@jit
-def _nearest(i, alive, kind, means, places, spans, codes, weights):
-    """Return the nearest other stratum of a kind, of equally near ones the first, or -1."""
-    best, found = np.inf, -1
-    for j in range(len(alive)):
-        if j == i or not alive[j] or kind[j] != kind[i]:
-            continue
-        distance = 0.0
-        for d in range(means.shape[1]):
-            distance += (means[j, d] - means[i, d]) ** 2
-        for d in range(places.shape[1]):
-            gap = (places[j, d] - places[i, d]) ** 2
-            if np.isnan(places[i, d]) or np.isnan(places[j, d]):
-                gap = 0.0 if np.isnan(places[i, d]) and np.isnan(places[j, d]) else spans[d]
-            distance += gap
-        for d in range(codes.shape[1]):
-            if codes[j, d] != codes[i, d]:
-                distance += weights[d]
-        if distance < best:
-            best, found = distance, j
-    return found

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sdc_dask.kernels._jit import jit
 from sdc_dask.kernels.live_index import NO_ROW, TINY
 
-_WORTH_A_HEAP = 1  # looks per record that is left, after which a new heap pays
+_WORTH_A_HEAP = 2  # looks per record that is left, after which a new heap pays
 
 
 class Outermost(NamedTuple):

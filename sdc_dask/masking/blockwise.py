@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 import pandas as pd
@@ -107,7 +108,10 @@ def survey(
     strata = scanned.strata(strata_rules)
     for each in () if small_strata else strata:
         _check_strata(each, spec.k, merging=hasattr(spec, "small") and bool(spec.by))
-    scanned.advise(averaged=getattr(spec, "decimals", None) is None)
+    scanned.advise(
+        averaged=getattr(spec, "decimals", None) is None,
+        named=any(each.name == "missing_values" for each in fields(spec)),  # type: ignore[arg-type]
+    )
     return scanned, strata
 
 

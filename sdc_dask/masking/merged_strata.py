@@ -27,10 +27,10 @@ from sdc_dask.engine.codecs import (
     Coding,
     orders_of,
     taken_values,
-    ticks_of,
 )
 from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.combinations import MOST, Combinations
+from sdc_dask.engine.dates import ticks_of
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.in_place import Allowed, Change, OneOf, Rows
 from sdc_dask.engine.scan import Scan

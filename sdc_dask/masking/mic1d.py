@@ -102,7 +102,7 @@ class Mic1D(Spec):
         if scanned.n == 0:
             raise SdcValueError("the frame has no records: there is nothing to mask.")
         scanned.check()
-        scanned.advise(averaged=True)
+        scanned.advise(averaged=True, named=False)
         (strata,) = scanned.strata([rule])
         _check_kappa(self.kappa, strata.counts * len(columns))
         # The difference between two of the largest numbers overflows; a smaller power of two does

@@ -154,7 +154,7 @@ class Microaggregation(Spec):
         moved once more. Not with ``keep_order=False``.
     decimals : int, optional
         Round centroids to so many digits after the decimal point, or before it if negative. The
-        mean of integers tells by its fraction how many records it is of: with 0 it does not.
+        mean of integers reveals by its fraction how many records it is of: with 0 it does not.
     orders : dict, optional
         Columns of ordered values, each with a list of all of them from the lowest to the highest,
         such as ``{"education": ["primary", "secondary", "tertiary"]}``. Ordered categories have

@@ -44,6 +44,10 @@ class Noise(Spec):
     correlated : bool, default False
         Whether noise of several columns is correlated as the columns are: its covariances are
         `sd` squared times theirs, so that correlations stay. Takes columns without missing cells.
+    missing_values : list of numbers, optional
+        That stand for missing cells, such as -9 or 9999. These are missing in what is masked, as
+        all missing cells are, and have no part in the deviation. Measures compare it with a frame
+        in which they are missing.
     whole : bool, default False
         Whether numbers are rounded in columns of integers, which then keep their dtype; otherwise
         these become floats.
@@ -66,6 +70,7 @@ class Noise(Spec):
     sd: float = needed("deviation of the noise, as a share of the column's")
     _: KW_ONLY
     correlated: bool = option(False, "correlate the noise of columns as these are")
+    missing_values: Any = option(None, "numbers that stand for missing cells, such as -9")
     whole: bool = option(False, "round in columns of integers, which stay integers")
 
     def __post_init__(self) -> None:
@@ -73,6 +78,7 @@ class Noise(Spec):
             "columns": arguments.column_list(self.columns),
             "sd": arguments.number(self.sd, "sd", 0.0),
             "correlated": arguments.flag(self.correlated, "correlated"),
+            "missing_values": arguments.codes(self.missing_values, "missing_values"),
             "whole": arguments.flag(self.whole, "whole"),
         }
         if kept["sd"] == 0:
@@ -115,6 +121,7 @@ class Noise(Spec):
         if scanned.n == 0:
             raise SdcValueError("the frame has no records: there is nothing to mask.")
         scanned.check("error" if self.correlated else "keep", ", or use correlated=False")
+        scanned.advise(averaged=False)
         deviations = [each.deviation for each in scanned.sums(self.columns).values()]
         constant = [
             name for name, each in zip(self.columns, deviations, strict=True) if not each > 0

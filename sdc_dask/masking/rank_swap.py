@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sdc_dask import arguments
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import WHOLE, Blocks, plan_blocks
+from sdc_dask.engine.coded import advise_coded
 from sdc_dask.engine.columns import check_numeric, same_array, to_float
 from sdc_dask.engine.exchange import Exchange, Swaps, count_present, lay_out
 from sdc_dask.engine.frames import Frame, meta_of
@@ -348,6 +349,7 @@ def _plan_ranks(frame: Frame, spec: RankSwap, rule: SwapRule) -> list[Step]:
         raise SdcValueError("the frame has no records: there is nothing to swap.")
     if spec.missing == "error":
         _check_missing(spec.columns, counted.missing())
+    advise_coded(counted.ends)
     meta = meta_of(frame)
     steps = []
     for stream, (column, counts) in enumerate(zip(spec.columns, counted.strata, strict=True)):
@@ -389,9 +391,15 @@ def _check_ranks(column: Hashable, strata: Strata, spec: RankSwap) -> None:
         short = sum(share_of(n, p) < 1 for n in held.tolist())
         if short:
             enough = _round_up(100 / held.min())
+            remedy = f"Use p of at least {enough:g}."
+            if p < 1:
+                remedy = (
+                    f"p is a percentage: for {100 * p:g} percent pass p={100 * p:g}. "
+                    f"Use at least {enough:g}."
+                )
             raise SdcValueError(
                 f"p={p:g} percent of {held.min()} values is less than one rank "
-                f"{where.format(short)}: nothing would be swapped. Use p of at least {enough:g}."
+                f"{where.format(short)}: nothing would be swapped. {remedy}"
             )
     buckets = spec.buckets
     if buckets is not None and buckets > held.min():

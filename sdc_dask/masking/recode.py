@@ -14,7 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.columns import check_numeric, coded_values, to_float
+from sdc_dask.engine.columns import check_numeric, coded_values, one_form, to_float
+from sdc_dask.engine.dates import (
+    date_as,
+    date_texts,
+    is_date,
+    local_microseconds,
+    microseconds,
+)
 from sdc_dask.engine.frames import Frame, map_reduce
 from sdc_dask.engine.in_place import Allowed, Change, OneOf
 from sdc_dask.engine.strata import comparable
@@ -32,18 +39,25 @@ class Recode(Spec):
     ----------
     columns : list
         Columns that are recoded alike.
-    bins : list of numbers, optional
-        Edges of ranges, ascending, of columns of numbers: a range begins at an edge and ends below
-        the next; the last one has its end, too. Edges may be infinite. A value outside is an
-        error.
+    bins : list of numbers or dates, optional
+        Edges of ranges, ascending, of columns of numbers, or of dates: a range begins at an edge
+        and ends below the next; the last one has its end, too. Edges may be infinite. A value
+        outside is an error.
     labels : list, optional
         Of the ranges: texts or whole numbers. By default they say the edges.
     mapping : dict, Series, DataFrame of two columns, or list of pairs, optional
         The coarser value of each value: texts or numbers. A value that it does not have is an
-        error. Of a hierarchy of several levels, take two columns. (In job files, a table has texts
-        for keys; numbers are a list of pairs.)
-    top, bottom : float, optional
-        Larger values become `top`, smaller ones `bottom`, in columns of numbers.
+        error, or becomes `others`. Of a hierarchy of several levels, take two columns. (In job
+        files, a table has texts for keys; numbers are a list of pairs.)
+    others : str or number, optional
+        The coarser value of all values that `mapping` does not have.
+    top, bottom : number or date, optional
+        Larger values become `top`, smaller ones `bottom`, in columns of numbers or of dates.
+
+    Notes
+    -----
+    Dates are texts such as ``"1980-01-01"`` or ``"1980-01-01 06:30"``, or dates of Python, pandas
+    and numpy, and have no zone: in a column with a zone, they are local times.
 
     Examples
     --------
@@ -64,11 +78,12 @@ class Recode(Spec):
 
     columns: Any = needed("columns to recode, all alike")
     _: KW_ONLY
-    bins: Any = values("edges of ranges, such as 0,18,65,inf")
+    bins: Any = values("edges of ranges, such as 0,18,65,inf or 1950-01-01,2000-01-01")
     labels: Any = values("names of the ranges, such as child,adult,old")
     mapping: Any = values("coarser values, such as Bonn:west,Mainz:west")
-    top: float | None = option(None, "larger numbers become this one")
-    bottom: float | None = option(None, "smaller numbers become this one")
+    others: Any = values("the coarser value of all that the mapping does not have")
+    top: float | str | None = option(None, "larger numbers or later dates become this one")
+    bottom: float | str | None = option(None, "smaller numbers or earlier dates become this one")
 
     def __post_init__(self) -> None:
         kept: dict[str, Any] = {"columns": arguments.column_list(self.columns)}
@@ -82,11 +97,14 @@ class Recode(Spec):
             )
         if self.labels is not None and self.bins is None:
             raise SdcValueError("labels has no meaning without bins: leave it out.")
+        if self.others is not None and self.mapping is None:
+            raise SdcValueError("others has no meaning without mapping: leave it out.")
         if self.bins is not None:
             kept["bins"] = _edges(self.bins)
             kept["labels"] = _labels(self.labels, kept["bins"])
         elif self.mapping is not None:
             kept["mapping"] = _pairs(self.mapping)
+            kept["others"] = _others(self.others, kept["mapping"])
         else:
             kept |= _ends(ends)
         for name, value in kept.items():
@@ -108,17 +126,24 @@ class Recode(Spec):
         if self.bins is not None:
             return tuple(dict.fromkeys(self.labels))
         if self.mapping is not None:
-            return tuple(dict.fromkeys(coarse for _, coarse in self.mapping))
+            last = () if self.others is None else (self.others,)
+            return tuple(dict.fromkeys((*(coarse for _, coarse in self.mapping), *last)))
         return None
+
+    @property
+    def of_dates(self) -> bool:
+        """Whether edges or bounds are dates."""
+        return any(isinstance(each, str) for each in (*(self.bins or ()), self.top, self.bottom))
 
     def describe(self) -> str:
         """Return a few words for people."""
         if self.bins is not None:
             return f"recoding, {len(self.labels):,} ranges"
         if self.mapping is not None:
-            return f"recoding, {len(self.mapping):,} values to {len(self.targets or ()):,}"
+            rest = " and all others" if self.others is not None else ""
+            return f"recoding, {len(self.mapping):,} values{rest} to {len(self.targets or ()):,}"
         ends = {"at least": self.bottom, "at most": self.top}
-        named = (f"{name} {end:g}" for name, end in ends.items() if end is not None)
+        named = (f"{name} {_shown(end)}" for name, end in ends.items() if end is not None)
         return f"recoding, {' and '.join(named)}"
 
     def dtype_of(self, column: Hashable, dtype: Any) -> Any:
@@ -144,16 +169,37 @@ class Recode(Spec):
         """Raise an error unless a frame has the columns, and their values can be recoded."""
         meta = arguments.unique_columns(frame)
         arguments.check_comparable(meta, self.columns, "columns")
-        if self.mapping is None:
-            check_numeric(meta, self.columns, ", as bins, top and bottom need")
+        if self.mapping is None and not self.of_dates:
+            check_numeric(meta, self.columns, ", as bins, top and bottom need (or name dates)")
+        if self.of_dates:
+            self._check_dates(meta)
+            return
         for column in self.columns:
             whole = pd.api.types.is_integer_dtype(meta[column].dtype)
-            broken = [each for each in (self.top, self.bottom) if each is not None and each % 1]
+            broken = [
+                each for each in (self.top, self.bottom) if isinstance(each, float) and each % 1
+            ]
             if whole and broken:
                 raise SdcValueError(
                     f"top and bottom must be whole numbers for column {column!r} of integers, "
                     f"received {broken[0]:g}."
                 )
+
+    def _check_dates(self, meta: pd.DataFrame) -> None:
+        for column in self.columns:
+            dtype = meta[column].dtype
+            if not is_date(dtype):
+                raise SdcTypeError(
+                    f"column {column!r} has dtype {dtype}, and bins, top or bottom are dates: name "
+                    "columns of dates, or numbers."
+                )
+            for name in ("top", "bottom"):
+                end = getattr(self, name)
+                if end is not None and not _holds(dtype, end):
+                    raise SdcValueError(
+                        f"{name} must be a date that column {column!r} can hold, received "
+                        f"{_shown(end)} for dtype {dtype}: name another."
+                    )
 
     def plan(self, frame: Frame, entropy: int = 0) -> list[Change]:
         """Look whether all values can be recoded, in one pass."""
@@ -171,8 +217,8 @@ class Recode(Spec):
                 "numbers differ: keys of a table in a job file are texts.)"
             )
         return (
-            f"{count:,} values outside of the bins, below {self.bins[0]:g} or above "
-            f"{self.bins[-1]:g}: move the first or the last edge, for instance to infinity."
+            f"{count:,} values outside of the bins, below {_shown(self.bins[0])} or above "
+            f"{_shown(self.bins[-1])}: move the first or the last edge, for instance to infinity."
         )
 
     def codes(self, part: pd.DataFrame, column: Hashable) -> NDArray[np.int64]:
@@ -182,16 +228,24 @@ class Recode(Spec):
         if self.mapping is not None:
             known = {fine: place[coarse] for fine, coarse in self.mapping}
             code, different = _factorized(part[column])
-            found = np.array([known.get(each, _UNKNOWN) for each in different] + [_MISSING])
+            if is_date(part[column].dtype):
+                known = {arguments.date(fine, "mapping"): code for fine, code in known.items()}
+            rest = _UNKNOWN if self.others is None else place[self.others]
+            found = np.array([known.get(each, rest) for each in different] + [_MISSING])
             return found[code]
-        numbers = to_float(part, [column])[:, 0]
-        edges = np.array(self.bins)
+        numbers: NDArray[Any]
+        if self.of_dates:
+            numbers, missing = local_microseconds(part[column])
+        else:
+            numbers = to_float(part, [column])[:, 0]
+            missing = np.isnan(numbers)
+        edges = np.array([_comparable_edge(each) for each in self.bins])
         bin_of = np.searchsorted(edges, numbers, side="right") - 1
         bin_of[numbers == edges[-1]] = len(edges) - 2
         outside = (bin_of < 0) | (bin_of > len(edges) - 2)
         label = np.array([place[each] for each in self.labels])
         found = np.where(outside, _UNKNOWN, label[np.where(outside, 0, bin_of)])
-        return np.where(np.isnan(numbers), _MISSING, found)
+        return np.where(missing, _MISSING, found)
 
 
 @dataclass(frozen=True)
@@ -212,7 +266,7 @@ class Recoding(Change):
     def _recoded(self, part: pd.DataFrame, column: Hashable) -> Any:
         spec, before = self.spec, part[column]
         if spec.targets is None:
-            return _bounded(before, spec.bottom, spec.top)
+            return _bounded(one_form(before), spec.bottom, spec.top)
         codes = spec.codes(part, column)
         unknown = int((codes == _UNKNOWN).sum())
         if unknown:
@@ -229,10 +283,10 @@ class Recoding(Change):
 
 @dataclass(frozen=True)
 class Within(Allowed):
-    """Numbers between bounds."""
+    """Numbers or dates between bounds."""
 
-    bottom: float | None
-    top: float | None
+    bottom: float | str | None
+    top: float | str | None
 
     def count_others(self, values: pd.Series) -> int:
         """Count cells that hold something else."""
@@ -241,17 +295,42 @@ class Within(Allowed):
         return int((present != bounded).sum())
 
 
-def _bounded(before: pd.Series, bottom: float | None, top: float | None) -> Any:
-    """Return numbers that are moved to bounds; their dtype stays."""
+def _bounded(before: pd.Series, bottom: float | str | None, top: float | str | None) -> Any:
+    """Return numbers or dates that are moved to bounds; their dtype stays."""
     array = before.array.copy()
     whole = pd.api.types.is_integer_dtype(before.dtype)
-    for end, beyond in ((bottom, before.lt), (top, before.gt)):
+    for end, sign in ((bottom, -1), (top, 1)):
         if end is None:
             continue
-        far = beyond(int(end) if whole else end).fillna(False).to_numpy(bool)
+        if isinstance(end, str):
+            times, missing = local_microseconds(before)
+            far = (sign * times > sign * microseconds(end)) & ~missing
+            value = date_as(end, before.dtype)[0]
+        else:
+            value = int(end) if whole else end
+            beyond = before.gt(value) if sign > 0 else before.lt(value)
+            far = beyond.fillna(False).to_numpy(bool)
         if far.any():
-            array[far] = int(end) if whole else end
+            array[far] = value
     return array
+
+
+def _holds(dtype: Any, date: str) -> bool:
+    """Whether a dtype can hold a date as it is."""
+    try:
+        shown, _ = local_microseconds(date_as(date, dtype))
+    except (ValueError, OverflowError, pa.ArrowInvalid):
+        return False  # a date that it cannot hold, or a time in a column of days
+    return bool(shown[0] == microseconds(date))
+
+
+def _comparable_edge(edge: float | str) -> float | int:
+    """Return an edge as what values are compared with."""
+    return microseconds(edge) if isinstance(edge, str) else edge
+
+
+def _shown(edge: float | str) -> str:
+    return edge if isinstance(edge, str) else f"{edge:g}"
 
 
 def _count_unknown(part: pd.DataFrame, _number: int, spec: Recode) -> NDArray[np.int64]:
@@ -266,6 +345,8 @@ def _factorized(column: pd.Series) -> tuple[NDArray[np.int64], list[Any]]:
     """Return numbers of different values, -1 for a missing cell, and these values."""
     try:
         codes, different = pd.factorize(comparable(column))
+        if is_date(column.dtype):
+            return codes, date_texts(pd.Series(different))
     except (TypeError, NotImplementedError):
         # The original text may show a value.
         raise SdcTypeError(
@@ -278,15 +359,19 @@ def _factorized(column: pd.Series) -> tuple[NDArray[np.int64], list[Any]]:
 # What users pass
 
 
-def _edges(bins: Any) -> tuple[float, ...]:
+def _edges(bins: Any) -> tuple[float | str, ...]:
     if isinstance(bins, str) or not isinstance(bins, (list, tuple, np.ndarray, pd.Index)):
         raise SdcTypeError(
             f"bins must be a list of edges, such as [0, 18, 65, 120], received "
             f"{type(bins).__name__}."
         )
-    read = [float(each) if each in ("inf", "-inf") else each for each in list(bins)]
-    edges = tuple(arguments.number(each, "bins", -math.inf, infinite=True) for each in read)
-    if len(edges) < 2 or any(b <= a for a, b in itertools.pairwise(edges)):
+    read = [float(each) if each in ("inf", "-inf") else _end(each, "bins") for each in bins]
+    edges = tuple(read)
+    kinds = {type(each) for each in edges if not (isinstance(each, float) and math.isinf(each))}
+    if len(kinds) > 1:
+        raise SdcTypeError("bins holds both numbers and dates: name edges of one kind.")
+    places = [_comparable_edge(each) for each in edges]
+    if len(edges) < 2 or any(b <= a for a, b in itertools.pairwise(places)):
         raise SdcValueError(
             f"bins must be two edges or more that ascend, received {len(edges)}"
             f"{' that do not' if len(edges) > 1 else ''}: a range ends where the next begins, so "
@@ -295,10 +380,10 @@ def _edges(bins: Any) -> tuple[float, ...]:
     return edges
 
 
-def _labels(labels: Any, edges: tuple[float, ...]) -> tuple[Any, ...]:
+def _labels(labels: Any, edges: tuple[float | str, ...]) -> tuple[Any, ...]:
     if labels is None:
         ends = [_edge(each) for each in edges]
-        closing = [")"] * (len(edges) - 2) + [")" if math.isinf(edges[-1]) else "]"]
+        closing = [")"] * (len(edges) - 2) + [")" if edges[-1] == math.inf else "]"]
         return tuple(
             f"[{a}, {b}{close}"
             for (a, b), close in zip(itertools.pairwise(ends), closing, strict=True)
@@ -317,7 +402,15 @@ def _labels(labels: Any, edges: tuple[float, ...]) -> tuple[Any, ...]:
     return found
 
 
-def _edge(edge: float) -> str:
+def _end(value: Any, name: str) -> float | str:
+    """Return an edge or a bound: a number, or a date as a text."""
+    date = arguments.date(value, name)
+    return arguments.number(value, name, -math.inf, infinite=True) if date is None else date
+
+
+def _edge(edge: float | str) -> str:
+    if isinstance(edge, str):
+        return edge
     is_whole = edge.is_integer() and abs(edge) < 1e15
     return str(int(edge)) if is_whole else repr(edge)
 
@@ -342,8 +435,7 @@ def _pairs(mapping: Any) -> tuple[tuple[Any, Any], ...]:
             f"columns, or a list of pairs, received {type(mapping).__name__}."
         )
     pairs = tuple(
-        (arguments.plain_value(fine, "mapping"), arguments.plain_value(coarse, "mapping"))
-        for fine, coarse in listed
+        (_fine(fine), arguments.plain_value(coarse, "mapping")) for fine, coarse in listed
     )
     if len({fine for fine, _ in pairs}) < len(pairs):
         raise SdcValueError("mapping has a value twice: name the coarser value of each once.")
@@ -351,6 +443,23 @@ def _pairs(mapping: Any) -> tuple[tuple[Any, Any], ...]:
         raise SdcValueError("mapping is empty: name the coarser value of each value.")
     _kind([coarse for _, coarse in pairs])
     return pairs
+
+
+def _fine(value: Any) -> Any:
+    """Return a value that is mapped: a text, which may stand for a date, or a number."""
+    date = None if isinstance(value, str) else arguments.date(value, "mapping")
+    return arguments.plain_value(value, "mapping") if date is None else date
+
+
+def _others(value: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """Return the coarser value of all others, of the kind of those that are named."""
+    if value is None:
+        return None
+    # Options of values are lists on the command line.
+    (given,) = value if isinstance(value, (list, tuple)) and len(value) == 1 else (value,)
+    found = arguments.plain_value(given, "others")
+    _kind([*(coarse for _, coarse in pairs), found])
+    return found
 
 
 def _kind(targets: Sequence[Any]) -> type:
@@ -374,14 +483,16 @@ def _arrow_type(kind: type, before: pa.DataType) -> pa.DataType:
     return before if is_large else plain
 
 
-def _ends(ends: dict[str, Any]) -> dict[str, float]:
-    found = {
-        name: arguments.number(end, name, -math.inf)
-        for name, end in ends.items()
-        if end is not None
-    }
-    if len(found) == 2 and found["bottom"] >= found["top"]:
+def _ends(ends: dict[str, Any]) -> dict[str, float | str]:
+    found = {name: _end(end, name) for name, end in ends.items() if end is not None}
+    if len({type(end) for end in found.values()}) > 1:
+        raise SdcTypeError("top and bottom must be both numbers or both dates.")
+    places = {name: _comparable_edge(end) for name, end in found.items()}
+    if any(math.isinf(place) for place in places.values()):
+        raise SdcValueError("top and bottom must be finite: leave out the one without a bound.")
+    if len(places) == 2 and places["bottom"] >= places["top"]:
         raise SdcValueError(
-            f"bottom must be below top, received {found['bottom']:g} and {found['top']:g}."
+            f"bottom must be below top, received {_shown(found['bottom'])} and "
+            f"{_shown(found['top'])}."
         )
     return found

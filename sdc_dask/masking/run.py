@@ -11,8 +11,8 @@ import pandas as pd
 
 from sdc_dask import arguments
 from sdc_dask.engine.columns import with_columns
-from sdc_dask.engine.frames import Frame, Task, meta_of
-from sdc_dask.engine.in_place import Change, changed
+from sdc_dask.engine.frames import Frame, Task, is_dask, meta_of
+from sdc_dask.engine.in_place import Change, OneForm, changed
 from sdc_dask.engine.trip import (
     Step,
     Trip,
@@ -22,6 +22,7 @@ from sdc_dask.engine.trip import (
     travel_to_files,
 )
 from sdc_dask.errors import SdcValueError
+from sdc_dask.masking.afterwards import advise
 from sdc_dask.masking.spec import Spec, spec_list
 
 
@@ -84,8 +85,18 @@ def plan(frame: Frame, specs: Sequence[Spec], random_state: Any = None) -> list[
         spec = specs[place]
         own = _entropy_of(entropy, drawing, spec) if spec.draws else 0
         seen = _seen(frame, specs, changes_of(planned.values()))
-        planned[place] = Planned(spec, spec.plan(seen, own))
+        planned[place] = Planned(spec, [*_strata_in_one_form(spec, meta), *spec.plan(seen, own)])
     return [planned[place] for place in range(len(specs))]
+
+
+def _strata_in_one_form(spec: Spec, meta: pd.DataFrame) -> list[Change]:
+    """Return what makes floats of `by`, which are not masked, as strata compare them.
+
+    The sign of a zero, or a NaN beside missing cells, would split classes of k.
+    """
+    kept = [] if spec.in_place else [name for name in spec.by if name not in spec.masked]
+    floats = [name for name in kept if pd.api.types.is_float_dtype(meta[name].dtype)]
+    return [OneForm(tuple(floats))] if floats else []
 
 
 def _seen(frame: Frame, specs: Sequence[Spec], changes: Sequence[Change]) -> Frame:
@@ -132,7 +143,10 @@ def mask(frame: Frame, specs: Any, *, keep_order: Any = True, random_state: Any 
     if not keep_order:
         (step,) = planned[0].steps
         return stay_in_blocks(changed(frame, changes_of(planned)), step)
-    return put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
+    masked = put_home(frame, _go(frame, planned, travel_home), changes_of(planned))
+    if not is_dask(frame):
+        advise(frame, masked, listed)
+    return masked
 
 
 def _without_codes(frame: Frame, specs: Sequence[Spec]) -> Frame:

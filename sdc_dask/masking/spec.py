@@ -7,7 +7,6 @@ releases record it, and attacks can be told it.
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,6 +23,7 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.trip import Step
 from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.keywords import check_names, nearest
 
 _NAMES = ("columns", "by", "series", "nominal", "unit")  # fields that name columns
 _BY_COLUMN = ("orders", "importance", "costs")  # fields with a value for each of some columns
@@ -69,7 +69,7 @@ class Spec(ABC):
     keeps_dtypes : bool
         Whether masked columns have the dtypes that they had; otherwise integers become floats.
     in_place : bool
-        Whether records change where they are. In a list, specs behind it see what it leaves.
+        Whether records change where they are. In a list, later specs see what it leaves.
     """
 
     kind: ClassVar[str]
@@ -87,6 +87,11 @@ class Spec(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         Spec._kinds[cls.kind] = cls
+
+    def __new__(cls, *_args: Any, **given: Any) -> Self:
+        """Make a spec, or say which argument was meant where one is misspelled."""
+        check_names(cls.__name__, given, [each.name for each in fields(cls)])  # type: ignore[arg-type]
+        return super().__new__(cls)
 
     # What a method says of itself
 
@@ -129,6 +134,12 @@ class Spec(ABC):
     def matches(self) -> int | None:
         """The k of records that each may be, if missing cells match any value, or None."""
         return None
+
+    @property
+    def k_of_records(self) -> int | None:
+        """The k that is promised of records and could be one of units; None otherwise."""
+        takes_units = any(each.name == "unit" for each in fields(self))  # type: ignore[arg-type]
+        return self.promise if takes_units and self.unit is None else None
 
     @property
     def measures_numbers(self) -> bool:
@@ -310,11 +321,11 @@ def _check_once(spec: Spec, others: Sequence[Spec]) -> None:
     if any(each.in_place for each in others):
         raise SdcValueError(
             f"columns are masked again after a spec that promises k for them: "
-            f"{arguments.listed(twice)}. Put that spec behind those that change its columns."
+            f"{arguments.listed(twice)}. Put that spec after those that change its columns."
         )
     raise SdcValueError(
         f"columns are masked by more than one spec: {arguments.listed(twice)}. Specs mask the "
-        "frame as it is, except behind one that changes records in place, such as Recode: put "
+        "frame as it is, except after one that changes records in place, such as Recode: put "
         "that first, mask what the first returns, or name each column once."
     )
 
@@ -324,7 +335,7 @@ def _check_strata(spec: Spec, others: Sequence[Spec]) -> None:
     both = [name for name in spec.by if name in masked]
     if both:
         raise SdcValueError(
-            f"by names columns that another spec masks: {arguments.listed(both)}. Strata are told "
+            f"by names columns that another spec masks: {arguments.listed(both)}. Strata are given "
             "by values that are released as they are, or as a spec before it, such as Recode, "
             "leaves them."
         )
@@ -335,12 +346,6 @@ def _kinds(found: Any) -> str:
         kinds = dict.fromkeys(type(each).__name__ for each in found if not isinstance(each, Spec))
         return f"a list with {', '.join(kinds)}"
     return type(found).__name__
-
-
-def nearest(name: Any, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return a question that names the nearest of the names that there are, if any is near."""
-    found = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def _shown(value: Any) -> str:
@@ -359,7 +364,8 @@ def _code(value: Any, name: str) -> str:
         return repr(lists[0] if len(lists) == 1 else lists)
     if isinstance(value, (arguments.SeriesSets, arguments.ByColumn)):
         return repr(value)
-    if isinstance(value, tuple) and (name in _NAMES or all(isinstance(e, float) for e in value)):
+    is_list = isinstance(value, tuple) and (name in _NAMES or any(map(_is_float, value)))
+    if is_list:
         # A tuple is a pair of measures.
         return f"[{', '.join(repr(e) if name in _NAMES else _code(e, name) for e in value)}]"
     if isinstance(value, float) and not math.isfinite(value):
@@ -414,6 +420,10 @@ def _listed(value: Any, name: str) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float)
 
 
 def _is_tuple(value: Any) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask import arguments
-from sdc_dask.engine.columns import nullable_dtype, without_cells, without_sign
+from sdc_dask.engine.columns import nullable_dtype, one_form, without_cells
 from sdc_dask.engine.combinations import Combinations, count_combinations
 from sdc_dask.engine.frames import Frame, has_unknown_categories, map_reduce, meta_of
 from sdc_dask.engine.in_place import Change
@@ -235,7 +235,7 @@ class Suppression(Change):
             pattern[self.rows[begin:end] - first] = self.patterns[begin:end]
         return {
             column: _used_categories(
-                without_cells(without_sign(part[column]), (pattern >> j & 1) == 1), kept
+                without_cells(one_form(part[column]), (pattern >> j & 1) == 1), kept
             )
             for j, (column, kept) in enumerate(zip(self.columns, self.kept, strict=True))
         }

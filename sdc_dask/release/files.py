@@ -14,6 +14,8 @@ from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFile
+from sdc_dask.engine.lone_units import LoneUnits, merge_lone_units
+from sdc_dask.engine.unique import nearly_unique
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.release.categories import merged_orders
 from sdc_dask.release.fingerprints import Fingerprint
@@ -22,7 +24,6 @@ from sdc_dask.release.manifest import ReleasedFile
 from sdc_dask.release.promises import Matches, matches
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import PIECE_BYTES, Source
-from sdc_dask.release.unique import nearly_unique
 from sdc_dask.release.write import (
     Compared,
     Folder,
@@ -50,6 +51,7 @@ class Files:
     uncounted: tuple[str, ...]  # kept columns whose values cannot be compared
     matches: list[Matches]  # by set of columns in which records match
     others: dict[str, int]  # cells that a column must not have
+    lone: list[LoneUnits]  # by set of columns that is watched
 
 
 def number_of_files(source: Source, rows: int) -> int:
@@ -137,11 +139,12 @@ def _together(
         np.sum([each.moved for each in compared], axis=0, dtype=np.uint64),
         sizes,
         *nearly_unique(
-            {name: [each.unique[name] for each in compared] for name in compared[0].unique}
+            (name, [each.unique[name] for each in compared]) for name in compared[0].unique
         ),
         [
             matches(columns, [each.combinations[number] for each in written])
             for number, columns in enumerate(matched)
         ],
         {name: sum(each.others[name] for each in written) for name in written[0].others},
+        [merge_lone_units(parts) for parts in zip(*(each.lone for each in compared), strict=True)],
     )

@@ -17,6 +17,7 @@ import pyarrow as pa
 from sdc_dask.engine.in_place import Allowed
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.masking.spec import Spec, in_order
+from sdc_dask.names import units_among
 from sdc_dask.release.directories import level_field
 
 
@@ -48,6 +49,9 @@ class Layout:
         Sets of columns for which k units are promised, and the column of units of each.
     alike : tuple
         Those of them in which all records of a unit are equal.
+    watched : tuple
+        Sets of columns for which k records are promised, k, and a column that looks like units:
+        whether classes are of a single one.
     partition_by : tuple
         Columns by whose values there are directories: these are not in the files.
     allowed : dict
@@ -67,6 +71,7 @@ class Layout:
     known: tuple[tuple[str, ...], ...] = ()
     by_unit: tuple[tuple[tuple[str, ...], str], ...] = ()
     alike: tuple[tuple[tuple[str, ...], str], ...] = ()
+    watched: tuple[tuple[tuple[str, ...], int, str], ...] = ()
     partition_by: tuple[str, ...] = ()
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     matched: tuple[tuple[str, ...], ...] = ()
@@ -132,6 +137,13 @@ class Layout:
                 (each, str(spec.unit)) for each, spec in promised if spec.unit is not None
             ),
             alike=tuple((each, str(spec.unit)) for each, spec in promised if spec.units_alike),
+            watched=tuple(
+                (each, spec.k_of_records, unit)
+                for each, spec in promised
+                if spec.k_of_records is not None
+                for unit in units_among(name for name in schema.names if name not in used)
+                if not pa.types.is_nested(schema.field(unit).type)
+            ),
             partition_by=partition_by,
             matched=tuple(
                 tuple(map(str, columns))

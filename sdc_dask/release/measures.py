@@ -12,12 +12,13 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcError, warn
 from sdc_dask.evaluation import score, series_score
 from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.series import SeriesMicroaggregation
 from sdc_dask.masking.spec import Spec
 from sdc_dask.release.layout import Layout
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks.fitting import check_fitting
-from sdc_dask.risk.attacks.gower import link_by_gower
+from sdc_dask.risk.attacks.gower import strongest_by_gower
 from sdc_dask.sampling import Sampling
 from sdc_dask.utility.bound import sse_gap
 from sdc_dask.utility.mixed_loss import mixed_loss
@@ -50,8 +51,10 @@ def measures(
                 ]
         mixed = [name for name in layout.masked if name not in of_series]
         if len(mixed) > len(numbers):
-            found.append(mixed_loss(original, masked, mixed))
-            found.append(link_by_gower(original, masked, mixed, Sampling.of("auto")))
+            found.append(mixed_loss(original, masked, mixed, reading_of(others)))
+            found.append(
+                strongest_by_gower(original, masked, mixed, Sampling.of("auto"), others)[1]
+            )
         for spec in series:
             found.append(series_score(original, masked, series_sets(spec.series)))
     except SdcError as error:

@@ -23,6 +23,7 @@ from sdc_dask.engine.key_files import KeyFolder
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step, Trip
 from sdc_dask.errors import (
+    FEWEST_ADVISED,
     SdcError,
     SdcRuntimeError,
     SdcTypeError,
@@ -30,6 +31,8 @@ from sdc_dask.errors import (
     UniqueAdvice,
     warn,
 )
+from sdc_dask.keywords import knows_its_arguments
+from sdc_dask.masking.afterwards import advise_unchanged
 from sdc_dask.masking.run import Planned, changes_of, plan, spool
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.columns import counted_sets, dropped_columns
@@ -59,8 +62,9 @@ from sdc_dask.release.target import check_target, output, working_directory, wor
 from sdc_dask.release.watch import watched
 from sdc_dask.release.workers import check_workers
 from sdc_dask.release.write import Folder, Masked, masked_part
-from sdc_dask.report.measured import Measured, Role
+from sdc_dask.report.measured import Measured
 from sdc_dask.report.of_release import ReleaseReport
+from sdc_dask.report.roles import Role
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import of_sizes, of_units
 from sdc_dask.stages import shown
@@ -69,6 +73,7 @@ from sdc_dask.utility.sse import of_sums
 ORDERS = ("random", "source")
 
 
+@knows_its_arguments
 def protect(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -120,8 +125,8 @@ def protect(
         What is masked, and how: :class:`Microaggregation`, :class:`SeriesMicroaggregation`,
         :class:`RankSwap`, :class:`Mic1D`, :class:`FuzzyMicroaggregation`, :class:`Recode`,
         :class:`Suppress`, :class:`Pram` or :class:`Noise`. Each of a list masks columns of its
-        own, except that the last four go first, in their order, and all behind one of them see
-        what it leaves: see :meth:`~sdc_dask.SdcAccessor.mask`.
+        own, except that the last four go first, in their order, and all later ones see
+        what they leave: see :meth:`~sdc_dask.SdcAccessor.mask`.
     keep, drop : str or list of str, optional
         Columns that are written as they are, and columns that are not written, for instance direct
         identifiers: names, or wildcards such as ``"q_*"`` for columns that are not named otherwise,
@@ -189,6 +194,10 @@ def protect(
     UniqueAdvice
         If kept columns are unique or nearly so: such a value identifies its record. It comes before
         the release is published, so that nothing is released if it is an error.
+    UnchangedAdvice, UnitAdvice
+        If all records keep their exact values in columns of numbers that were masked; if classes
+        of k records are of a single household, by a column that is named like one. Before the
+        release, too.
 
     Returns
     -------
@@ -246,7 +255,12 @@ def protect(
             write_wide(opened, work / "wide", long, show)
             opened = open_source(work / "wide")
         opened = opened.without_codes(
-            {str(name): spec.missing_values for spec in listed for name in spec.in_sets}
+            {
+                str(name): spec.missing_values
+                for spec in listed
+                if spec.missing_values
+                for name in spec.in_sets
+            }
         )
         dropped = dropped_columns(opened, listed, keep, drop)
         masked = [str(name) for spec in listed for name in spec.masked]
@@ -328,7 +342,8 @@ class _Run:
                 written = replace_fields(written, values=written.values | sums)
                 summary = self._summary(planned, written, measured, directories)
                 _verify(self.source, written, summary)
-                _warn_of_unique(summary)  # while there is no release: a warning may be an error
+                # While there is no release: a warning may be an error.
+                _advise(summary, layout, written)
                 directories.check(written.files)
                 log = write_log(out.directory, written.files, layout) if self.delta else None
                 manifest = _manifest(written.files, layout, self.specs, summary, log)
@@ -617,7 +632,12 @@ def _verify(source: Source, written: Files, summary: Summary) -> None:
         )
 
 
-def _warn_of_unique(summary: Summary) -> None:
+def _advise(summary: Summary, layout: Layout, written: Files) -> None:
+    """Warn of what was most likely not meant."""
+    if summary.rows >= FEWEST_ADVISED:
+        advise_unchanged(summary.unchanged)
+    for (_, k, unit), lone in zip(layout.watched, written.lone, strict=True):
+        lone.advise(k, unit)
     if not summary.unique:
         return
     named = ", ".join(f"{name!r} ({share:.0%})" for name, share in summary.unique.items())

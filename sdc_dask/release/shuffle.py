@@ -40,7 +40,7 @@ class Shuffle:
 
     @classmethod
     def into(cls, directory: str, directories: Directories) -> Shuffle:
-        """Draw afresh. The seed of a masking has no part in it: who knows it knows no order."""
+        """Draw afresh. The seed of a masking has no part in it: whoever knows it knows no order."""
         return cls(directory, directories, secrets.randbits(128))
 
     @property

@@ -184,6 +184,16 @@ class Summary(Result):
         """Classes of equal records, by set of columns for which k is promised."""
         return tuple(each.anonymity for each in self.masked if each.anonymity is not None)
 
+    @property
+    def unchanged(self) -> list[tuple[str, ...]]:
+        """Sets of numbers, masked together, in which all records keep their exact values."""
+        lost = self.sse.by_column if self.sse is not None else {}
+        return [
+            each.columns
+            for each in self.masked
+            if not each.spec.in_place and all(lost.get(name) == 0 for name in each.columns)
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects, ready for JSON."""
         found = {

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.batches import BatchFile
 from sdc_dask.engine.classes import class_keys
-from sdc_dask.engine.columns import to_float
+from sdc_dask.engine.columns import one_form, to_float
 from sdc_dask.engine.in_place import Change, change_part
 from sdc_dask.engine.key_files import KeyFile, KeyFolder
+from sdc_dask.engine.lone_units import LoneUnits
 from sdc_dask.engine.spool import Spool
 from sdc_dask.engine.trip import Step
+from sdc_dask.engine.unique import Uniqueness
 from sdc_dask.engine.unit_classes import distinct_pairs
 from sdc_dask.engine.units import unit_keys
 from sdc_dask.errors import SdcRuntimeError
@@ -39,7 +41,6 @@ from sdc_dask.release.object_store import Staging
 from sdc_dask.release.promises import combination_counts
 from sdc_dask.release.shuffle import Shuffle
 from sdc_dask.release.source import Piece, to_pandas
-from sdc_dask.release.unique import Uniqueness
 from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.
@@ -78,6 +79,7 @@ class Compared:
     moved: NDArray[np.uint64]  # fingerprints by set of columns, in the source and as released
     unique: dict[str, Uniqueness | None]  # by column that is kept
     orders: dict[str, Order]  # of categories of the source, by column that is released
+    lone: tuple[LoneUnits, ...]  # by set of columns that is watched
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,17 @@ def _masked_piece(
             if name not in layout.masked and name not in layout.by
         },
         orders,
+        tuple(
+            LoneUnits.of(_beside_unit(after, original, unit), columns, unit)
+            for columns, _, unit in layout.watched
+        ),
     )
     return table, _unit_words(before, layout), compared
+
+
+def _beside_unit(after: pd.DataFrame, original: pa.Table, unit: str) -> pd.DataFrame:
+    """Return a piece as it is released, with a column of the source that need not be."""
+    return after.assign(**{unit: to_pandas(original.select([unit]), [], [unit])[unit]})
 
 
 def _unit_words(part: pd.DataFrame, layout: Layout) -> pa.Table:
@@ -331,16 +342,6 @@ def _read_again(path: str, name: str, meant: pa.Table, layout: Layout) -> pa.Tab
     return found
 
 
-def _one_form(values: pd.Series) -> pd.Series:
-    """Return floats as they are written: no sign of zero, and missing if they are no number."""
-    floats = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
-    return pd.Series(
-        pa.array(floats, from_pandas=True)
-        .cast(values.dtype.pyarrow_dtype)
-        .to_pandas(types_mapper=pd.ArrowDtype)
-    )
-
-
 def _fingerprints(
     before: pd.DataFrame, columns: Sequence[str], after: pd.DataFrame, kept: Sequence[str]
 ) -> list[Fingerprint]:
@@ -349,8 +350,7 @@ def _fingerprints(
     Strata that are dropped are those of the source in both.
     """
     column, *by = columns
-    if pd.api.types.is_float_dtype(before[column].dtype):
-        before = before.assign(**{column: _one_form(before[column])})
+    before = before.assign(**{column: one_form(before[column])})
     return [
         fingerprint(
             pd.concat(

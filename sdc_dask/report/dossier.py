@@ -15,10 +15,12 @@ from sdc_dask.engine.columns import is_numeric
 from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcFileNotFoundError, SdcTypeError, SdcValueError
 from sdc_dask.evaluation import specs_by_name
+from sdc_dask.keywords import knows_its_arguments
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.report.measured import Original, known_to_intruders, measure
 from sdc_dask.report.page import render, template
 from sdc_dask.sampling import AUTO, Sampling
+from sdc_dask.stages import say, staged
 
 EDITIONS = ("internal", "external")
 FEWEST = 3  # records that a bin has at least, whatever k is: one of two knows the other
@@ -32,6 +34,8 @@ _CHECKS = (
 )
 
 
+@knows_its_arguments
+@staged("Measuring for the report")
 def report(
     original: Frame,
     masked: Frame | Mapping[Any, Frame],
@@ -135,10 +139,10 @@ def report(
     least = max(k, FEWEST)
     base = Original(original, numbers, k, least, sampling, secret, others)
     check_records(base.rows, least)
-    measured = [
-        measure(base, frame, specs[name], _label(name), risk=internal)
-        for name, frame in frames.items()
-    ]
+    measured = []
+    for name, frame in frames.items():
+        say(f"Measuring {'the masking' if name is _Only else name} for the report")
+        measured.append(measure(base, frame, specs[name], _label(name), risk=internal))
     text = render(made, measured, rows=base.rows, k=k, least=least, checks=_CHECKS)
     with written_beside({target: text}, private=internal) as publish:
         publish()

@@ -6,24 +6,22 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from sdc_dask.engine.classes import ClassSizes, cell_bits
-from sdc_dask.engine.columns import is_numeric, to_float
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
 from sdc_dask.engine.moments import CoMoments, co_moments
-from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.errors import SdcError, SdcValueError
 from sdc_dask.kernels.differences import Grid
 from sdc_dask.masking.microaggregation import Microaggregation
-from sdc_dask.masking.recode import Recode
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.spec import Spec
 from sdc_dask.report.mixed import MixedFigures, mixed_figures
+from sdc_dask.report.roles import Role, roles_of, with_uses
+from sdc_dask.report.series import SeriesFigures, series_figures
 from sdc_dask.report.shapes import Shape, counts_on, dominated, grids_of, shape_of
-from sdc_dask.risk.anonymity import sizes_in
+from sdc_dask.risk.anonymity import sizes_in, units_in
 from sdc_dask.risk.attacks.fitting import fitting_attacks
-from sdc_dask.risk.attacks.gower import link_by_gower
+from sdc_dask.risk.attacks.gower import BLIND, link_by_gower, strongest_by_gower
 from sdc_dask.risk.diversity import Diversity, diversity
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.interval import interval_disclosure
@@ -38,38 +36,26 @@ Names = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True)
-class Role:
-    """What became of a column."""
-
-    column: Hashable
-    role: str  # masked, kept, changed, dropped, added, not compared
-    specs: tuple[Spec, ...] = ()  # that mask it, in their order
-
-    @classmethod
-    def masked_by(cls, column: Hashable, specs: Sequence[Spec]) -> Role | None:
-        """Return the role of a column that specs mask; None if they do not."""
-        found = tuple(spec for spec in specs if column in spec.masked)
-        return cls(column, "masked", found) if found else None
-
-
-@dataclass(frozen=True)
 class Classes:
     """Classes of equal records, as far as they are small."""
 
     classes: int
     smallest: int
-    below: int  # classes with fewer than k records
-    records: int  # in them
+    below: int  # classes with fewer than k records, or units
+    records: int | None  # in them; not known of units
+    unit: Hashable | None = None  # of which different ones were counted, in the place of records
 
     @classmethod
-    def of(cls, sizes: ClassSizes, k: int) -> Classes:
-        """Sum up sizes of classes."""
+    def of(cls, frame: Frame, columns: Names, k: int, unit: Hashable | None) -> Classes:
+        """Count the classes of a frame."""
+        sizes = sizes_in(frame, columns) if unit is None else units_in(frame, columns, unit)
         small = sizes.sizes < k
         return cls(
             int(sizes.classes.sum()),
             int(sizes.sizes.min()),
             int(sizes.classes[small].sum()),
-            int((sizes.sizes * sizes.classes)[small].sum()),
+            int((sizes.sizes * sizes.classes)[small].sum()) if unit is None else None,
+            unit,
         )
 
 
@@ -143,6 +129,7 @@ class Measured:
     risk: Risk | None
     loss: Loss | None  # of numbers
     mixed: MixedFigures | None  # of columns of every kind, if some are not numbers
+    series: tuple[SeriesFigures, ...] = ()  # by spec that masks some
 
 
 class Original:
@@ -173,11 +160,11 @@ class Original:
             self.dominated = dominated(frame, self.moments)
         self._kept: dict[Any, Any] = {}
 
-    def classes(self, columns: Names) -> Classes:
+    def classes(self, columns: Names, unit: Hashable | None) -> Classes:
         """Count classes of the original."""
-        key = "classes", columns
+        key = "classes", columns, unit
         if key not in self._kept:
-            self._kept[key] = Classes.of(sizes_in(self.frame, columns), self.k)
+            self._kept[key] = Classes.of(self.frame, columns, self.k, unit)
         return self._kept[key]
 
     def linkage(self, columns: Names) -> dict[str, Linkage]:
@@ -236,67 +223,18 @@ def measure(
     mixed = None
     if original.others:
         everything = (*original.numbers, *original.others)
-        mixed = mixed_figures(original.frame, masked, everything, original.numbers, original.least)
+        mixed = mixed_figures(
+            original.frame,
+            masked,
+            everything,
+            original.numbers,
+            original.least,
+            reading_of(specs),
+        )
     found = _risk(original, masked, specs) if risk else None
-    return Measured(name, tuple(specs), roles, found, loss, mixed)
-
-
-# Roles
-
-
-def roles_of(original: Frame, masked: Frame, specs: Sequence[Spec]) -> tuple[Role, ...]:
-    """Return what became of every column, in the order of the original, in one pass.
-
-    Columns that no spec masks are compared cell by cell.
-    """
-    by = {column for spec in specs for column in spec.masked}
-    before, after = meta_of(original), meta_of(masked)
-    both = [column for column in before.columns if column in after.columns]
-    others = [column for column in both if column not in by]
-    differ: dict[Hashable, int | None] = {}
-    if others:
-        frames = pair_frames(original, masked, others)
-        differ = map_reduce(frames, _differing, _add_up, others)
-    roles = []
-    for column in before.columns:
-        if column not in both:
-            roles.append(Role(column, "dropped"))
-        elif masked_by := Role.masked_by(column, specs):
-            roles.append(masked_by)
-        elif differ[column] is None:
-            roles.append(Role(column, "not compared"))
-        else:
-            roles.append(Role(column, "changed" if differ[column] else "kept"))
-    added = [Role(column, "added") for column in after.columns if column not in before.columns]
-    return tuple(roles + added)
-
-
-def _differing(
-    original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
-) -> dict[Hashable, int | None]:
-    original, masked = pair_parts(original, masked, number)
-    found: dict[Hashable, int | None] = {}
-    for column in columns:
-        old, new = original[column], masked[column]
-        if is_numeric(old.dtype) and is_numeric(new.dtype):
-            one, other = (to_float(each, [column])[:, 0] for each in (original, masked))
-            found[column] = int(((one != other) & ~(np.isnan(one) & np.isnan(other))).sum())
-            continue
-        try:
-            bits, others = (cell_bits(each)[0] for each in (old, new))
-            found[column] = int((bits != others).sum())
-        except (TypeError, ValueError, NotImplementedError):  # lists, and others without a hash
-            found[column] = None
-    return found
-
-
-def _add_up(parts: list[dict[Hashable, int | None]]) -> dict[Hashable, int | None]:
-    total = dict(parts[0])
-    for part in parts[1:]:
-        for column, count in part.items():
-            so_far = total[column]
-            total[column] = None if so_far is None or count is None else so_far + count
-    return total
+    series = series_figures(original.frame, masked, specs, original.sampling, risk=risk)
+    used = with_uses(roles, specs, original.confidential)
+    return Measured(name, tuple(specs), used, found, loss, mixed, series)
 
 
 def _count_rows(part: pd.DataFrame, _number: int) -> int:
@@ -316,16 +254,13 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
     numbers = known_to_intruders(original.numbers, specs)
     others = known_to_intruders(original.others, specs)
     known = (*numbers, *others)
-    sets = [tuple(each) for spec in specs for each in spec.column_sets] or [known]
-    sets = list(dict.fromkeys(sets))
-    together = tuple(dict.fromkeys(column for each in sets for column in each))
-    if len(sets) > 1 and together not in sets:
-        sets.append(together)
-    classes = tuple(
-        (each, original.classes(each), Classes.of(sizes_in(masked, each), original.k))
-        for each in sets
-    )
     notes: list[str] = []
+    sets = _class_sets(original.frame, masked, specs, known, notes)
+    classes = tuple(
+        (each, original.classes(each, unit), Classes.of(masked, each, original.k, unit))
+        for each, unit in sets
+    )
+    together, _ = sets[-1]
     attacks: list[Attack] = []
     interval = None
     if numbers:
@@ -347,6 +282,38 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
         after_all = diversity(masked, together, original.confidential)
         attributes = tuple(zip(original.attributes(together), after_all, strict=True))
     return Risk(known, numbers, classes, tuple(attacks), interval, attributes, tuple(notes))
+
+
+def _class_sets(
+    original: Frame, masked: Frame, specs: Sequence[Spec], known: Names, notes: list[str]
+) -> list[tuple[Names, Hashable | None]]:
+    """Return sets of columns in which classes are counted, and units if k counts these.
+
+    The last has all columns. Sets of the same columns are one.
+    """
+    sets: dict[frozenset[Hashable], tuple[Names, Hashable | None]] = {}
+    for spec in specs:
+        for each in spec.column_sets:
+            earlier, unit = sets.get(frozenset(each), (tuple(each), None))
+            sets[frozenset(each)] = earlier, unit if spec.unit is None else spec.unit
+    if not specs:
+        sets[frozenset(known)] = known, None
+    together = tuple(dict.fromkeys(column for each, _ in sets.values() for column in each))
+    of_all = {unit for _, unit in sets.values()}
+    all_of_them = sets.pop(
+        frozenset(together), (together, of_all.pop() if len(of_all) == 1 else None)
+    )
+    both = set(meta_of(original).columns) & set(meta_of(masked).columns)
+    found = []
+    for each, unit in [*sets.values(), all_of_them]:
+        if unit is not None and unit not in both:
+            notes.append(
+                f"Classes of {_names(each)} were counted by records, although k counts different "
+                f"{unit}: the masked data has no such column."
+            )
+            unit = None
+        found.append((each, unit))
+    return found
 
 
 def _links(
@@ -386,10 +353,8 @@ def _links_by_all(
 ) -> list[Attack]:
     """Run the attack of an intruder who knows columns of every kind."""
     try:
-        after = link_by_gower(original.frame, masked, known, original.sampling, specs)
-        assumes = f"values of {_names(others)}"
-        if any(isinstance(spec, Recode) for spec in specs):
-            assumes += ", and how they were recoded"
+        knows, after = strongest_by_gower(original.frame, masked, known, original.sampling, specs)
+        assumes = f"values of {_names(others)}" + (f", and {knows}" if knows != BLIND else "")
         return [Attack("Gower distance", assumes, original.gower(known), after)]
     except SdcError as error:
         notes.append(f"Links by columns of every kind could not be measured: {error}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import missing_cells
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
+from sdc_dask.engine.mixed import Reading
 from sdc_dask.errors import SdcError
 from sdc_dask.report.categories import Categories, categories_of
 from sdc_dask.utility.associations import BINS, Associations, associations
@@ -72,13 +73,14 @@ def mixed_figures(
     columns: Sequence[Hashable],
     numbers: Sequence[Hashable],
     least: int,
+    reading: Reading,
 ) -> MixedFigures:
     """Measure columns of every kind, some of which are measured as numbers elsewhere.
 
     Nothing is shown of fewer records than `least`.
     """
-    loss = mixed_loss(original, masked, columns)
-    related = associations(original, masked, columns, BINS)
+    loss = mixed_loss(original, masked, columns, reading)
+    related = associations(original, masked, columns, BINS, reading)
     names = list(columns)
     missing = [
         dict(zip(names, map_reduce(frame[names], _count_missing, _add, names), strict=True))
@@ -114,6 +116,26 @@ def mixed_figures(
             )
         )
     return MixedFigures(loss, tuple(found), related, tuple(notes))
+
+
+def categories_in(
+    original: Frame, masked: Frame, column: Hashable, least: int
+) -> Categories | None:
+    """Return what may be shown of the frequencies of a column; None if it is too little.
+
+    Raises
+    ------
+    SdcError
+        If there are too many values, or some that do not compare.
+    """
+    before, after = (count_values(frame, [column])[column] for frame in (original, masked))
+    if isinstance(before, SdcError):
+        raise before
+    if isinstance(after, SdcError):
+        raise after
+    dtypes = [meta_of(frame)[column].dtype for frame in (masked, original)]
+    both = of_counts({column: before}, {column: after})
+    return categories_of(both.counts[column], dtypes, least)
 
 
 def _count_missing(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> NDArray[np.int64]:

@@ -22,8 +22,9 @@ from sdc_dask.report.dossier import (
     smallest_class,
     written_beside,
 )
-from sdc_dask.report.measured import Measured, Original, Role, measure
+from sdc_dask.report.measured import Measured, Original, measure
 from sdc_dask.report.page import render, template
+from sdc_dask.report.roles import Role
 from sdc_dask.sampling import AUTO, Sampling
 
 _ARGUMENTS = {"internal": "report", "external": "external_report"}

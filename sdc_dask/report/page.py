@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from sdc_dask import extras
@@ -36,6 +36,7 @@ def template(edition: str) -> Any:
         "most_changed": most_changed,
         "most_moved": lambda pairs: sorted(pairs, key=lambda each: -each[1])[:MOST_PAIRS],
         "described": described,
+        "sets_of_several": sets_of_several,
     }
     environment.filters.update(filters)
     environment.globals["histogram"] = lambda bins, column, identity: _safe(
@@ -96,6 +97,24 @@ def described(specs: Sequence[Spec]) -> str:
         for spec in specs
     )
     return "; then ".join(each)
+
+
+def sets_of_several(specs: Sequence[Spec]) -> list[tuple[Hashable, ...]]:
+    """Return the sets of several columns of which records share the values, each once.
+
+    Examples
+    --------
+    >>> from sdc_dask import Microaggregation
+    >>> sets_of_several([Microaggregation([["a", "b"], ["c"]], k=3)])
+    [('a', 'b')]
+    """
+    found: dict[frozenset[Hashable], tuple[Hashable, ...]] = {}
+    for spec in specs:
+        shared = spec.promise is not None or spec.matches is not None
+        for columns in spec.column_sets if shared else ():
+            if len(columns) > 1:
+                found.setdefault(frozenset(columns), tuple(columns))
+    return list(found.values())
 
 
 def versions() -> dict[str, str]:

@@ -19,14 +19,17 @@ from sdc_dask.engine.classes import (
 from sdc_dask.engine.frames import (
     Calls,
     Frame,
+    Task,
     from_partitions,
     map_partitions,
     meta_of,
     partitions,
 )
+from sdc_dask.engine.lone_units import LoneUnits, merge_lone_units
 from sdc_dask.engine.unit_classes import Pairs, merged_unit_sizes, partition_pairs
 from sdc_dask.errors import SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, merge_classes
+from sdc_dask.names import units_among
 from sdc_dask.results import Result
 
 # The classes of so many partitions are merged in one place.
@@ -51,10 +54,31 @@ def anonymity(
     frame: Frame, columns: Sequence[Hashable], k: int | None, unit: Hashable | None = None
 ) -> Anonymity:
     """Count classes of equal records in one pass: their records, or their different units."""
-    found = of_sizes(sizes_in(frame, columns), k)
     if unit is None:
-        return found
-    return of_units(found, units_in(frame, columns, unit), k)
+        return of_sizes(_advised_sizes(frame, columns, k), k)
+    return of_units(of_sizes(sizes_in(frame, columns), k), units_in(frame, columns, unit), k)
+
+
+def _advised_sizes(frame: Frame, columns: Sequence[Hashable], k: int | None) -> ClassSizes:
+    """Count classes of equal records, and look in the same pass whether some are of one unit."""
+    columns = list(columns)
+    names = [name for name in meta_of(frame).columns if name not in columns]
+    units = units_among(names) if k is not None else []
+    call = Calls.of(frame)
+    needed = frame[[*columns, *units]]
+    sizes = _merged_sizes(call, map_partitions([needed], _chunk, columns))
+    lone = [
+        call.merge(map_partitions([needed], _lone_chunk, columns, unit), merge_lone_units)
+        for unit in units
+    ]
+    found, *looked_at = call.compute(call(_listed, [sizes, *lone]))
+    for unit, each in zip(units, looked_at, strict=True):
+        each.advise(k, unit)
+    return found
+
+
+def _listed(results: list[Any]) -> list[Any]:
+    return results
 
 
 def units_in(frame: Frame, columns: Sequence[Hashable], unit: Hashable) -> ClassSizes:
@@ -76,9 +100,11 @@ def sizes_in(frame: Frame, columns: Sequence[Hashable]) -> ClassSizes:
     """Return how many classes of equal records have how many, in one pass."""
     columns = list(columns)
     call = Calls.of(frame)
-    partials = map_partitions([frame[columns]], _chunk, columns)
-    buckets = -(-len(partials) // PARTITIONS_A_BUCKET)
-    return call.compute(merged_class_sizes(call, partials, buckets))
+    return call.compute(_merged_sizes(call, map_partitions([frame[columns]], _chunk, columns)))
+
+
+def _merged_sizes(call: Calls, partials: list[Task]) -> Task:
+    return merged_class_sizes(call, partials, -(-len(partials) // PARTITIONS_A_BUCKET))
 
 
 def of_sizes(sizes: ClassSizes, k: int | None) -> Anonymity:
@@ -143,6 +169,12 @@ def _together(part: pd.DataFrame, sizes: list[NDArray[np.int64]]) -> pd.DataFram
 
 def _chunk(part: pd.DataFrame, _number: int, columns: list[Hashable]) -> ClassCounts:
     return partition_classes(part, columns)
+
+
+def _lone_chunk(
+    part: pd.DataFrame, _number: int, columns: list[Hashable], unit: Hashable
+) -> LoneUnits:
+    return LoneUnits.of(part, columns, unit)
 
 
 def _unit_chunk(part: pd.DataFrame, _number: int, columns: list[Hashable], unit: Hashable) -> Pairs:

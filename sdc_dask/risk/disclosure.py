@@ -7,13 +7,15 @@ microdata", in: Confidentiality, Disclosure, and Data Access, North-Holland, 200
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sdc_dask import arguments
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcTypeError
-from sdc_dask.masking.spec import Spec, nearest, spec_list
+from sdc_dask.keywords import nearest
+from sdc_dask.masking.spec import Spec, spec_list
+from sdc_dask.masking.suppress import MISSING
 from sdc_dask.results import Result
 from sdc_dask.risk.attacks import ATTACKS
 from sdc_dask.risk.attacks.distance import DistanceOptions, link_by_distance
@@ -46,7 +48,7 @@ class DisclosureRisk(Result):
     strongest: str = field(metadata={"note": ""})  # the attack with the most right links
     linked: float = field(metadata={"note": "its right links, percent"})
     dr_new: float | None = field(
-        metadata={"note": "links by the strongest who knows the masking in the mean, too"}
+        metadata={"note": "dr with links by the strongest intruder who knows the masking, too"}
     )
     dr_max: float = field(metadata={"note": "0.5 linked + 0.5 interval: lower is safer"})
     specific: dict[str, float]  # right links of those who know the masking, by attack
@@ -125,6 +127,8 @@ def linkage(
     if isinstance(attack, (list, tuple)):
         raise SdcTypeError(f"attack must be one of {', '.join(map(repr, NAMES))}: pass columns=.")
     if arguments.one_of(attack, "attack", NAMES) == GOWER:
+        ordered, nominal = options.pop("orders", None), options.pop("nominal", None)
+        missing = arguments.one_of(options.pop("missing", "value"), "missing", MISSING)
         given = {"known": known, "groups": groups, **options}
         unused = [name for name, value in given.items() if value is not None]
         if unused:
@@ -132,7 +136,11 @@ def linkage(
                 f"attack={GOWER!r} takes no {', '.join(unused)}: name the columns that the "
                 "intruder knows in columns."
             )
-        return link_by_gower(original, masked, columns, Sampling.of(sample, random_state))
+        reading = arguments.reading(ordered, nominal, columns)
+        if missing == "matches":
+            reading = replace(reading, open=tuple(columns))
+        sampling = Sampling.of(sample, random_state)
+        return link_by_gower(original, masked, columns, sampling, (), reading)
     make, link = ATTACKS[attack]
     valid = [each.name for each in fields(make)]
     unknown = [name for name in options if name not in valid]

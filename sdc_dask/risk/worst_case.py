@@ -10,20 +10,20 @@ import pandas as pd
 
 from sdc_dask.engine.columns import is_numeric
 from sdc_dask.engine.frames import Frame, meta_of
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import anonymity
 from sdc_dask.risk.attacks.distance import DistanceOptions
 from sdc_dask.risk.attacks.every_kind import Found, attacks_of_every_kind
 from sdc_dask.risk.attacks.fitting import Fitting, check_fitting, fitting_attacks
+from sdc_dask.risk.attacks.gower import BLIND
 from sdc_dask.risk.attacks.intersection import CandidateLinkage
 from sdc_dask.risk.attacks.probabilistic import MOST_COLUMNS, ProbabilisticOptions
 from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
 from sdc_dask.sampling import Sampling
-
-BLIND = "nothing else"  # what those have who do not know the masking
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +101,8 @@ def attacks_on(
 ) -> Attacks:
     """Run every attack that fits a masking, on the same records.
 
-    Where columns are not all numbers, records are linked by all of them, and by the numbers alone.
+    Where columns are not all numbers, or the specs say that some are read in another way, records
+    are linked by all of them, and by the numbers alone.
     """
     specs = spec_list(knows)
     sets = known_columns(list(columns), known, groups)
@@ -110,7 +111,7 @@ def attacks_on(
     needed = max(sets, key=len)
     numbers = _numbers(original, masked, needed)
     who = describe(columns, known, sets)
-    if len(numbers) == len(needed):
+    if len(numbers) == len(needed) and not reading_of(specs).concerns(needed):
         encounter = Encounter.of(original, masked, needed, sampling)
         n, found = encounter.n, _attacks_on_numbers(encounter, specs, sets)
     else:

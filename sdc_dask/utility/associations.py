@@ -30,7 +30,7 @@ from sdc_dask.engine.frames import (
     map_partitions,
     meta_of,
 )
-from sdc_dask.engine.mixed import NOMINAL, MixedColumn, extent_of, mixed_columns
+from sdc_dask.engine.mixed import NOMINAL, PLAIN, MixedColumn, Reading, extent_of, mixed_columns
 from sdc_dask.engine.ranks import values_at
 from sdc_dask.kernels.classes import record_keys
 from sdc_dask.results import Result
@@ -96,10 +96,14 @@ class Associations(Result):
 
 
 def associations(
-    original: Frame, masked: Frame, names: Sequence[Hashable], bins: int
+    original: Frame,
+    masked: Frame,
+    names: Sequence[Hashable],
+    bins: int,
+    reading: Reading = PLAIN,
 ) -> Associations:
     """Compare pairs of columns before and after masking."""
-    columns = mixed_columns(meta_of(original), meta_of(masked), names)
+    columns = mixed_columns(meta_of(original), meta_of(masked), names, reading)
     binned = _binned(original, columns, bins)
     frames = original[list(names)], masked[list(names)]
     singles: list[Set] = [(j,) for j in range(len(names))]

@@ -52,9 +52,9 @@ _INTERCEPT = "(intercept)"
 _LITTLE = 0.1  # deviations, or correlation, below which a division says little
 _COUNTS = 0.01  # a part of IL below this does no harm, whatever it is made of
 _NOISY = {
-    "il1": "il1 is mostly of values near 0",
-    "il2": "il2 is mostly of means near 0",
-    "il3": "il3 is mostly of columns that are hardly correlated",
+    "il1": "il1 comes mostly from values near 0",
+    "il2": "il2 comes mostly from means near 0",
+    "il3": "il3 comes mostly from columns that are hardly correlated",
 }
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
-from sdc_dask.engine.mixed import Scale, extent_of, mixed_columns, scale_of
+from sdc_dask.engine.mixed import PLAIN, Reading, Scale, extent_of, mixed_columns, scale_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.kernels.exact import exact_sum
 from sdc_dask.kernels.gower import pair_distances
@@ -56,9 +56,11 @@ class _Sums(NamedTuple):
     changed: NDArray[np.int64]
 
 
-def mixed_loss(original: Frame, masked: Frame, names: Sequence[Hashable]) -> MixedLoss:
+def mixed_loss(
+    original: Frame, masked: Frame, names: Sequence[Hashable], reading: Reading = PLAIN
+) -> MixedLoss:
     """Measure the Gower distance between records and their masked versions, in two passes."""
-    columns = mixed_columns(meta_of(original), meta_of(masked), names)
+    columns = mixed_columns(meta_of(original), meta_of(masked), names, reading)
     frames = pair_frames(original, masked, names)
     scale = scale_of(columns, extent_of(frames[0], columns))
     sums: _Sums = map_reduce(frames, _chunk, _merge, scale)

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Sequence
 
 from sdc_dask.engine.frames import Frame
 from sdc_dask.errors import SdcValueError
-from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.spec import Spec
-from sdc_dask.risk.attacks.gower import link_by_gower, ties_by_gower
+from sdc_dask.risk.attacks.gower import intruders, link_by_gower, ties_by_gower
 from sdc_dask.risk.attacks.intersection import CandidateLinkage, of_candidates
 from sdc_dask.risk.attacks.reach import reaches_of
 from sdc_dask.risk.known import Names
@@ -38,9 +37,14 @@ def attacks_of_every_kind(
     sampling : Sampling
         Which records are tried.
     """
-    links = [link_by_gower(original, masked, each, sampling, specs) for each in sets]
-    recoded = any(isinstance(spec, Recode) and set(spec.masked) & set(sets[-1]) for spec in specs)
-    found = [("gower", "how columns were recoded" if recoded else "nothing else", mean_of(links))]
+    found = [
+        (
+            "gower",
+            knows,
+            mean_of([link_by_gower(original, masked, each, sampling, specs, how) for each in sets]),
+        )
+        for knows, how in intruders(specs, max(sets, key=len))
+    ]
     if all(_is_repeatable(specs, each) for each in sets):
         repeated = mean_of([link_by_repetition(masked, each, sampling) for each in sets])
         assumes = "the method, its parameters, and the whole original file"

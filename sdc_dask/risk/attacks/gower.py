@@ -11,6 +11,7 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", B
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,19 @@ from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Frame, map_reduce, meta_of
 from sdc_dask.engine.in_place import changed
-from sdc_dask.engine.mixed import Points, Scale, extent_of, mixed_columns, scale_of
+from sdc_dask.engine.mixed import (
+    PLAIN,
+    Points,
+    Reading,
+    Scale,
+    extent_of,
+    mixed_columns,
+    scale_of,
+)
 from sdc_dask.engine.pairs import pair_frames, pair_parts
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.gower import count_near, pair_distances
+from sdc_dask.masking.reading import reading_of
 from sdc_dask.masking.recode import Recode
 from sdc_dask.masking.spec import Spec
 from sdc_dask.risk.linkage import Linkage, count_links, of_ties
@@ -29,6 +39,9 @@ from sdc_dask.sampling import Sampling, tried_of
 
 # Records that are all tried: each is compared with all different masked ones.
 MOST_TRIED = 50_000
+
+NAME = "Gower distance"
+BLIND = "nothing else"  # what those have who do not know the masking
 
 _Taken = tuple[Points, Points]  # original and masked records
 
@@ -39,6 +52,7 @@ def link_by_gower(
     names: Sequence[Hashable],
     sampling: Sampling,
     specs: Sequence[Spec] = (),
+    reading: Reading = PLAIN,
 ) -> Linkage:
     """Link records to the nearest masked ones, by the mean distance over columns of every kind.
 
@@ -57,6 +71,9 @@ def link_by_gower(
     specs : sequence of specs, optional
         That masked, as far as the intruder knows: what he knows is recoded as they say, since ages
         have no distance from ranges of ages. Nothing else is made use of.
+    reading : Reading, optional
+        What is said of columns. Where missing masked cells may have been any value, they are at no
+        distance from it.
 
     Returns
     -------
@@ -78,18 +95,58 @@ def link_by_gower(
     >>> df.sdc.linkage(masked, "gower").correct
     3.0
     """
-    ties, n = ties_by_gower(_recoded(original, specs), masked, names, sampling)
-    return of_ties("Gower distance", len(names), count_links(ties), n, tried_of(len(ties), n))
+    ties, n = ties_by_gower(_recoded(original, specs), masked, names, sampling, reading)
+    return of_ties(NAME, len(names), count_links(ties), n, tried_of(len(ties), n))
+
+
+def intruders(
+    specs: Sequence[Spec], names: Sequence[Hashable], said: Reading = PLAIN
+) -> list[tuple[str, Reading]]:
+    """Return what intruders know besides values, in words, and how they read columns.
+
+    All recode what they know as the specs say, and read columns as it is `said` and as the specs
+    say. To the first a missing cell is a value of its own;
+    if columns are suppressed, there is a second, to whom a missing cell in these may have been any
+    value. Which of them links more depends on how many records are suppressed alike.
+    """
+    reading, recoded = said.beside(reading_of(specs, recoded=True)), ""
+    if any(isinstance(spec, Recode) and set(spec.masked) & set(names) for spec in specs):
+        recoded = "how columns were recoded"
+    found = [(recoded or BLIND, replace(reading, open=()))]
+    if set(reading.open) & set(names):
+        suppressed = "in which columns cells were suppressed"
+        found.append((" and ".join(filter(None, [recoded, suppressed])), reading))
+    return found
+
+
+def strongest_by_gower(
+    original: Frame,
+    masked: Frame,
+    names: Sequence[Hashable],
+    sampling: Sampling,
+    specs: Sequence[Spec],
+    said: Reading = PLAIN,
+) -> tuple[str, Linkage]:
+    """Return what the strongest of the :func:`intruders` knows, and his links."""
+    found = [
+        (knows, link_by_gower(original, masked, names, sampling, specs, reading))
+        for knows, reading in intruders(specs, names, said)
+    ]
+    return max(found, key=lambda each: each[1].rate)
 
 
 def ties_by_gower(
-    original: Frame, masked: Frame, names: Sequence[Hashable], sampling: Sampling
+    original: Frame,
+    masked: Frame,
+    names: Sequence[Hashable],
+    sampling: Sampling,
+    reading: Reading = PLAIN,
 ) -> tuple[NDArray[np.int64], int]:
     """Return to how many masked records each that is tried is linked, and the number of all.
 
     It is -1 where a wrong one is nearer than the right one.
     """
-    columns = mixed_columns(meta_of(original), meta_of(masked), names)
+    columns = mixed_columns(meta_of(original), meta_of(masked), names, reading)
     frames = pair_frames(original, masked, names)
     extent = extent_of(frames[0], columns)
     n = sum(extent.rows)
@@ -129,7 +186,7 @@ def _take(
     start = sum(rows[:number])
     begin, end = np.searchsorted(tried, [start, start + len(original)])
     some = tried[begin:end] - start
-    return scale.points(original.iloc[some]), scale.points(masked.iloc[some])
+    return scale.points(original.iloc[some]), scale.points(masked.iloc[some], released=True)
 
 
 def _stack(parts: list[_Taken]) -> _Taken:
@@ -148,7 +205,7 @@ def _search(
     wanted: Points,
     limits: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    points, counts = scale.points(part).distinct()
+    points, counts = scale.points(part, released=True).distinct()
     return count_near(*wanted, limits, *points, counts)
 
 

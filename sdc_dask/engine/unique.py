@@ -6,8 +6,9 @@ sample of its values that does not depend on pieces, in bounded memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from sdc_dask.engine.classes import class_keys
 
 NEARLY = 0.5  # share of records that have a value of their own
 FEWEST = 20  # records, below which anything may be unique
+_Name = TypeVar("_Name", bound=Hashable)
 _SKETCH = 1024  # smallest hashes: the share is estimated to about three percent
 
 
@@ -50,9 +52,14 @@ class Uniqueness:
         values, counts = found.field("values"), found.field("counts").to_numpy()
         there = values.is_valid()
         values, counts = values.filter(there), counts[there.to_numpy(zero_copy_only=False)]
-        frame = pd.DataFrame({"x": pd.Series(values, dtype=pd.ArrowDtype(values.type))})
-        hashes, _ = class_keys(frame, ["x"])
+        hashes = _hashes(pd.Series(values, dtype=pd.ArrowDtype(values.type)))
         return cls(len(column) - column.null_count, *_smallest(hashes, counts))
+
+    @classmethod
+    def of_series(cls, column: pd.Series) -> Uniqueness:
+        """Look at a column of a partition; raise TypeError if its values cannot be compared."""
+        present = column.dropna()
+        return cls(len(present), *_smallest(_hashes(present), np.ones(len(present), np.int64)))
 
     @classmethod
     def merged(cls, parts: Sequence[Uniqueness]) -> Uniqueness:
@@ -97,6 +104,10 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
+def _hashes(values: pd.Series) -> NDArray[np.uint64]:
+    return class_keys(values.to_frame("x"), ["x"])[0]
+
+
 def _smallest(
     hashes: NDArray[np.uint64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -121,11 +132,12 @@ def _sums(
 
 
 def nearly_unique(
-    columns: Mapping[str, Sequence[Uniqueness | None]],
-) -> tuple[dict[str, float], tuple[str, ...]]:
+    columns: Iterable[tuple[_Name, Sequence[Uniqueness | None]]],
+) -> tuple[dict[_Name, float], tuple[_Name, ...]]:
     """Return columns whose values identify most records, with shares, and those not looked at."""
-    found, unknown = {}, []
-    for name, parts in columns.items():
+    found: dict[_Name, float] = {}
+    unknown: list[_Name] = []
+    for name, parts in columns:
         known = [part for part in parts if part is not None]
         if not known:
             unknown.append(name)

@@ -1,0 +1,132 @@
+"""Dates and times as integers: ticks, days of a time zone, and what a local clock shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def is_date(dtype: Any) -> bool:
+    """Whether a dtype holds dates, or times of dates."""
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        return pa.types.is_timestamp(arrow) or pa.types.is_date(arrow)
+    numpy_times = isinstance(dtype, np.dtype) and dtype.kind == "M"
+    return numpy_times or isinstance(dtype, pd.DatetimeTZDtype)
+
+
+def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return times as integers, and which are missing."""
+    missing = column.isna().to_numpy(bool)
+    dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        found = pa.array(column.array)
+        whole = found.cast(pa.int32()) if pa.types.is_date32(dtype.pyarrow_dtype) else found
+        ticks = whole.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    else:
+        ticks = np.asarray(column.array.asi8)
+    return ticks, missing
+
+
+def zone_of(dtype: Any) -> Any:
+    """Return the time zone of a dtype, None if it has none, or if its days are those of ticks."""
+    zone = _any_zone(dtype)
+    return None if str(zone) in ("UTC", "Etc/UTC") else zone
+
+
+def _any_zone(dtype: Any) -> Any:
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        return arrow.tz if pa.types.is_timestamp(arrow) else None
+    return getattr(dtype, "tz", None)
+
+
+def local_days(
+    ticks: NDArray[np.int64], unit: str, zone: Any
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the days of a zone that times are in, and which times are when a day begins.
+
+    Examples
+    --------
+    >>> summer = pd.Timestamp("2024-07-02", tz="Europe/Madrid").as_unit("s").value // 10**9
+    >>> local_days(np.array([summer, summer + 3600]), "s", "Europe/Madrid")
+    (array([19906, 19906]), array([ True, False]))
+    """
+    times = pd.DatetimeIndex(ticks.view(f"M8[{unit}]")).tz_localize("UTC").tz_convert(zone)
+    per_day = NANOSECONDS["D"] // NANOSECONDS[unit]
+    days = times.tz_localize(None).asi8 // per_day
+    return days, day_begins(days, unit, zone) == ticks
+
+
+def day_begins(days: NDArray[np.int64], unit: str, zone: Any) -> NDArray[np.int64]:
+    """Return when days of a zone begin.
+
+    That is at midnight. Where clocks are put forward then, it is the first time after it, and
+    where they are put back to it, the first of both.
+    """
+    per_day = NANOSECONDS["D"] // NANOSECONDS[unit]
+    midnights = pd.DatetimeIndex((days * per_day).view(f"M8[{unit}]"))
+    first = np.ones(len(days), np.bool_)
+    return midnights.tz_localize(zone, ambiguous=first, nonexistent="shift_forward").asi8
+
+
+def unit_of(dtype: Any) -> str:
+    """Return the unit of a time's ticks."""
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        if pa.types.is_date(arrow):
+            return "D" if pa.types.is_date32(arrow) else "ms"
+        return arrow.unit
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return dtype.unit
+    return np.datetime_data(dtype)[0]
+
+
+def local_microseconds(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return what clocks show in the zone of a column, since 1970, and which cells are missing."""
+    ticks, missing = ticks_of(column)
+    ticks, unit, zone = np.where(missing, 0, ticks), unit_of(column.dtype), zone_of(column.dtype)
+    if zone is not None:
+        times = pd.DatetimeIndex(ticks.view(f"M8[{unit}]")).tz_localize("UTC").tz_convert(zone)
+        ticks = times.tz_localize(None).asi8
+    if unit == "ns":
+        return ticks // 1_000, missing
+    return ticks * (NANOSECONDS[unit] // 1_000), missing
+
+
+def microseconds(date: str) -> int:
+    """Return a date without a zone as :func:`local_microseconds` has it.
+
+    Examples
+    --------
+    >>> microseconds("1970-01-01 00:01")
+    60000000
+    """
+    return int(pd.Timestamp(date).as_unit("us").asm8.view(np.int64))
+
+
+def date_as(date: str, dtype: Any) -> pd.Series:
+    """Return a date without a zone, which is local, as a column of a dtype."""
+    times = pd.DatetimeIndex([pd.Timestamp(date).as_unit("us")])
+    zone = _any_zone(dtype)
+    if zone is not None:
+        first = np.ones(1, np.bool_)
+        times = times.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    return pd.Series(times).astype(dtype)
+
+
+def date_texts(column: pd.Series) -> list[str]:
+    """Return local times as texts, those at midnight without a time of day."""
+    shown, _ = local_microseconds(column)
+    return [date_text(pd.Timestamp(each, unit="us")) for each in shown.tolist()]
+
+
+def date_text(time: pd.Timestamp) -> str:
+    """Return a time as a text, without a time of day if it is midnight."""
+    return str(time.date()) if time == time.normalize() else str(time)
