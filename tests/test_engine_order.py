@@ -29,6 +29,7 @@ from sdc_dask.engine.sort import (
 )
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.engine.trip import Step, masked_values, put_home, travel_home
+from sdc_dask.kernels.borders import count_below
 
 N = 90
 
@@ -306,3 +307,12 @@ def test_present_values_are_counted() -> None:
             counted.strata[0]["by0"].tolist()
             == people_.dropna(subset="gaps")["g"].unique().tolist()
         )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "float32", "object"])
+@pytest.mark.parametrize("borders", [0, 1, 7, 600])
+def test_borders_below_values_are_those_of_a_search(borders: int, dtype: str) -> None:
+    rng = np.random.default_rng(borders)
+    among = np.sort(rng.integers(0, 300, borders)).astype(dtype)
+    values = rng.integers(0, 310, 3_000).astype(dtype)
+    np.testing.assert_array_equal(count_below(among, values), np.searchsorted(among, values))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.borders import count_below
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile
 
 def _receivers(routed: pd.DataFrame, divisions: Sequence[int]) -> NDArray[np.int64]:
     """Return the partitions that the keys of rows are of."""
-    receivers = np.searchsorted(divisions, routed["key"].to_numpy(), side="right") - 1
+    receivers = count_below(np.asarray(divisions), routed["key"].to_numpy() + 1) - 1
     if ((receivers < 0) | (receivers >= len(divisions) - 1)).any():
         raise SdcRuntimeError("rows have keys beyond all partitions: they would be lost.")
     return receivers

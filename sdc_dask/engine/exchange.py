@@ -27,6 +27,7 @@ from sdc_dask.engine.scan import NOT_THE_SAME
 from sdc_dask.engine.sort import Order, Piece, arrange, is_present
 from sdc_dask.engine.strata import StrataRule, merge_counts
 from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.swaps import Sources
 
 
@@ -247,7 +248,7 @@ def _swap_piece(
     piece = exchange.arranged(routed, number)
     positions, state = exchange.draw(piece, number, state)
     begins = exchange.layout.positions
-    other = np.searchsorted(begins, positions, side="right") - 1
+    other = count_below(begins, positions + 1) - 1
     asking = _asking_frame(exchange.order.row_ids.key(other, positions - begins[other]), piece.rows)
     values = exchange.swaps.change(piece, exchange.layout.ranks[number], known)
     return asking, state, values

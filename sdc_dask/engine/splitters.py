@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.ordered import stable_argsort
 
 SAMPLES_A_RANGE = 256  # the size of a range is then off by some percent
@@ -102,7 +103,7 @@ def _borders_before(
 ) -> NDArray[np.int64]:
     """Count the borders that are not above each record, comparing keys first, then ids."""
     distinct, begins, place = np.unique(border_key, return_index=True, return_inverse=True)
-    position = np.searchsorted(distinct, key)
+    position = count_below(distinct, key)
     before = np.append(begins, len(border_key))[position]
     # Few items have the key of a border, and are compared by their ids, too.
     tied = np.flatnonzero(distinct[np.minimum(position, len(distinct) - 1)] == key)
