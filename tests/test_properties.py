@@ -384,8 +384,11 @@ def test_files_are_what_frames_are(examples: int) -> None:
         Microaggregation(["half"], 3),
         RankSwap(["half"], 50),
         Microaggregation(["x"], 3, by="half"),
+        Recode(["half"], top=2),
+        Recode(["half"], mapping={1.0: 2.5, 2.5: 2.5, 0.0: 0.0}),
+        Suppress(["half"], 2),
     ],
-    ids=["masked", "swapped", "strata"],
+    ids=["masked", "swapped", "strata", "bounded", "recoded", "suppressed"],
 )
 def test_half_floats_in_files(tmp_path: Path, spec: Spec) -> None:
     half = array_of([1.0, 1.0, 1.0, 2.5, 2.5, None], "halffloat[pyarrow]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -300,29 +300,38 @@ class Within(Allowed):
 
     def count_others(self, values: pd.Series) -> int:
         """Count cells that hold something else."""
-        present = values.dropna().reset_index(drop=True)
-        bounded = pd.Series(_bounded(present, self.bottom, self.top), dtype=present.dtype)
-        return int((present != bounded).sum())
+        present = values.dropna()
+        outside = np.zeros(len(present), np.bool_)
+        for far, _ in _beyond(present, self.bottom, self.top):
+            outside |= far
+        return int(outside.sum())
 
 
 def _bounded(before: pd.Series, bottom: float | str | None, top: float | str | None) -> Any:
     """Return numbers or dates that are moved to bounds; their dtype stays."""
     array = before.array.copy()
-    whole = pd.api.types.is_integer_dtype(before.dtype)
+    for far, bound in _beyond(before, bottom, top):
+        if far.any():
+            array[far] = bound
+    return array
+
+
+def _beyond(
+    values: pd.Series, bottom: float | str | None, top: float | str | None
+) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+    """Yield for each bound which numbers or dates are beyond it, and what it is as one of them."""
+    whole = pd.api.types.is_integer_dtype(values.dtype)
     for end, sign in ((bottom, -1), (top, 1)):
         if end is None:
             continue
         if isinstance(end, str):
-            times, missing = local_microseconds(before)
-            far = (sign * times > sign * microseconds(end, zone_of(before.dtype))) & ~missing
-            value = date_as(end, before.dtype)[0]
+            times, missing = local_microseconds(values)
+            far = (sign * times > sign * microseconds(end, zone_of(values.dtype))) & ~missing
+            yield far, date_as(end, values.dtype)[0]
         else:
-            value = int(end) if whole else end
-            beyond = before.gt(value) if sign > 0 else before.lt(value)
-            far = beyond.fillna(False).to_numpy(bool)
-        if far.any():
-            array[far] = value
-    return array
+            bound = int(end) if whole else end
+            beyond = values.gt(bound) if sign > 0 else values.lt(bound)
+            yield beyond.fillna(False).to_numpy(bool), bound
 
 
 def _holds(dtype: Any, date: str) -> bool:
