@@ -255,7 +255,7 @@ def test_all_workers_are_gone(
     left_clean: Callable[..., Cluster], large: Case, tmp_path: Path
 ) -> None:
     cluster = left_clean(nanny=False)
-    cluster.at(PHASES["mask"], times=(1, 2))
+    cluster.at(PHASES["mask"], times=())  # whichever gets the next one
     job = protect(
         large.source, tmp_path / "release", "--scheduler", cluster.address, limit=150, **PATIENCE
     )
