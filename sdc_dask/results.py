@@ -68,7 +68,7 @@ def _show(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_show(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {_show(each)}" for name, each in value.items()) or "-"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, int):
