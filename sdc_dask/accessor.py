@@ -1251,7 +1251,7 @@ class SdcAccessor:
         if not isinstance(masked, Mapping) or not masked:
             raise SdcTypeError(
                 "masked must be a dict of masked frames by name, with at least one, received "
-                f"{type(masked).__name__}."
+                f"{type(masked).__name__}: pass {{'k = 5': masked}}, say."
             )
         specs = specs_by_name(masked, knows)
         listed = [spec for each in specs.values() for spec in each]

@@ -273,6 +273,8 @@ class Job:
         file = Path(file)
         try:
             text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise SdcFileNotFoundError(f"job file {str(file)!r} does not exist.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise SdcFileNotFoundError(
                 f"job file {str(file)!r} cannot be read ({type(error).__name__}): name a TOML file."

@@ -294,6 +294,9 @@ def test_bad_input(survey: pd.DataFrame) -> None:
         survey.sdc.score(survey, weights={"sse": 1})
     with pytest.raises(ValueError, match=r"sum to 1, received a sum of 0\.6"):
         survey.sdc.score(survey, weights={"il": 0.3, "dld": 0.3})
+    recoded = survey.assign(income=survey["income"].astype(str))
+    with pytest.raises(TypeError, match="not in the masked frame, as after recoding: 'income'"):
+        survey.sdc.information_loss(recoded, ["income"])
     with pytest.raises(TypeError, match="masked must be a dict of masked frames"):
         survey.sdc.compare(survey)
     with pytest.raises(TypeError, match="masked must be a dict of masked frames"):

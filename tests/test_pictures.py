@@ -40,6 +40,8 @@ def test_blocks(frame: pd.DataFrame) -> None:
     assert len(boxes.get_paths()) == len(blocks)
     assert boxes.get_array().sum() == 400
     assert blocks.plot(ax=ax) is ax
+    with pytest.raises(TypeError, match=r"ax must be axes of matplotlib.*savefig"):
+        blocks.plot(ax="blocks.png")
     with pytest.raises(KeyError, match="not made of 'x9'"):
         blocks.plot("x9")
     with pytest.raises(ValueError, match="blocks of one column"):

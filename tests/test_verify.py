@@ -117,7 +117,7 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a file more": (
         lambda release: shutil.copy(release / "part-000000.parquet", release / "part-9.parquet"),
-        "1 entries are not in the manifest",
+        "1 entry is not in the manifest",
     ),
     "other rows": (_rewrite_with_other_values, "'part-000001.parquet' has"),
 }

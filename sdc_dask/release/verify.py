@@ -28,6 +28,7 @@ from sdc_dask.release.promises import matches_of
 from sdc_dask.release.source import open_source
 from sdc_dask.results import Result, several
 from sdc_dask.risk.anonymity import anonymity
+from sdc_dask.stages import staged
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +56,7 @@ class Verification(Result):
         return "\n".join(lines)
 
 
+@staged("Looking at the files again")
 def verify(
     target: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> Verification:
@@ -145,7 +147,8 @@ def _strangers(found: Mapping[str, bool], manifest: Manifest) -> Iterator[str]:
         yield f"file {name!r} is missing"
     others = set(found) - known
     if others:
-        yield f"{len(others)} entries are not in the manifest, such as {min(others)!r}"
+        are = "entry is" if len(others) == 1 else "entries are"
+        yield f"{len(others)} {are} not in the manifest, such as {min(others)!r}"
     for name in sorted(name for name in known & set(found) if not found[name]):
         yield f"file {name!r} is a link, or no file"
 
