@@ -277,6 +277,17 @@ def test_all_risk_and_no_risk(survey: pd.DataFrame) -> None:
     assert mean.dr < 1
 
 
+def test_results_are_printed_within_100_columns(survey: pd.DataFrame) -> None:
+    columns = ["income", "age"]
+    masked = survey.sdc.microaggregate(columns, k=3)
+    spec = sdc_dask.Microaggregation(columns, k=3)
+    for found in (survey.sdc.score(masked, columns), survey.sdc.attack(masked, spec, columns)):
+        assert max(map(len, repr(found).splitlines())) <= 100
+    told = survey.sdc.attack(masked, spec, columns)
+    assert " ".join(repr(told).split()).count("whole original file") == 1
+    assert repr(survey.sdc.disclosure_risk(masked, columns)).count("specific   -") == 1
+
+
 def test_bad_input(survey: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="attack must be one of 'distance', 'probabilistic'"):
         survey.sdc.linkage(survey, "guess")
