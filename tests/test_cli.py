@@ -199,6 +199,29 @@ def test_a_missing_source_is_told_before_workers_start(
 
 
 @pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--columns", "incme"], "did you mean 'income'?"),
+        (["--columns", "income"], "columns are neither masked, kept nor dropped: "),
+        (["--columns", "income", "--by", "regoin", "--keep", "*"], "by names columns that the"),
+        (["--columns", "income", "--keep", "*", "--count", "rgion"], "'rgion'"),
+    ],
+)
+def test_wrong_columns_are_told_before_workers_start(
+    tmp_path: Path,
+    threads: list[tuple],
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    words: str,
+) -> None:
+    sdc_dask.datasets.survey(50, seed=1).compute().to_parquet(tmp_path / "survey.parquet")
+    paths = [str(tmp_path / "survey.parquet"), str(tmp_path / "release")]
+    assert cli.main(["protect", *paths, "-k", "5", *given]) == 1
+    assert words in capsys.readouterr().err
+    assert threads == []
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("", "Missing command"),
