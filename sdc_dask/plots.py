@@ -166,6 +166,17 @@ def before_after(
     return ax
 
 
+def with_dates(ax: Any) -> Any:
+    """Write dates below a picture whose numbers are days since 1970."""
+    ax.xaxis_date()
+    ax.xaxis.set_major_formatter(
+        extras.load("matplotlib.dates", "a picture").ConciseDateFormatter(
+            ax.xaxis.get_major_locator()
+        )
+    )
+    return ax
+
+
 def frequencies(
     labels: Sequence[str],
     before: Sequence[int] | None,
