@@ -205,6 +205,7 @@ def test_a_missing_source_is_told_before_workers_start(
         (["--columns", "income"], "columns are neither masked, kept nor dropped: "),
         (["--columns", "income", "--by", "regoin", "--keep", "*"], "by names columns that the"),
         (["--columns", "income", "--keep", "*", "--count", "rgion"], "'rgion'"),
+        (["--columns", "income", "--keep", "*", "-k", "51"], "50 records, fewer than k=51"),
     ],
 )
 def test_wrong_columns_are_told_before_workers_start(
