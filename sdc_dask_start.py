@@ -6,11 +6,12 @@ beside it, so that help and wrong commands need not wait for that.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 import click
@@ -35,7 +36,8 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        from sdc_dask import cli
+        with _said("loading"):
+            from sdc_dask import cli
 
         return getattr(cli, name)
 
@@ -62,6 +64,22 @@ def start() -> int:
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
     return main(last=True)
+
+
+@contextlib.contextmanager
+def _said(text: str) -> Iterator[None]:
+    """Show on a terminal what is going on, until it is done; not if it shall be quiet."""
+    line = f"{PROGRAM}: {text} ..."
+    if sys.stderr is None or not sys.stderr.isatty() or "--quiet" in sys.argv:
+        yield
+        return
+    with contextlib.suppress(OSError, ValueError):
+        print(line, end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            print(" " * len(line), end="\r", file=sys.stderr, flush=True)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

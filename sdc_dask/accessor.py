@@ -14,6 +14,7 @@ from sdc_dask import arguments, plots
 from sdc_dask.engine.blocks import METHODS as BLOCKINGS
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.columns import check_numeric, is_measured, is_numeric
+from sdc_dask.engine.dates import day_numbers, is_date
 from sdc_dask.engine.frames import Frame, is_dask, meta_of
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.evaluation import (
@@ -98,6 +99,14 @@ def _builds(spec: type[Spec]) -> Callable[[Callable[..., Frame]], Callable[..., 
         return build
 
     return decorate
+
+
+def _in_days(frame: Frame, column: Hashable) -> Frame:
+    """Return a frame of a column of dates alone, as days since 1970."""
+    if not is_dask(frame):
+        return day_numbers(frame[column]).to_frame(column)
+    meta = _in_days(meta_of(frame), column)
+    return frame[[column]].map_partitions(_in_days, column, meta=meta)
 
 
 def _know_their_arguments(accessor: type[Any]) -> type[Any]:
@@ -1251,7 +1260,7 @@ class SdcAccessor:
         if not isinstance(masked, Mapping) or not masked:
             raise SdcTypeError(
                 "masked must be a dict of masked frames by name, with at least one, received "
-                f"{type(masked).__name__}."
+                f"{type(masked).__name__}: pass {{'k = 5': masked}}, say."
             )
         specs = specs_by_name(masked, knows)
         listed = [spec for each in specs.values() for spec in each]
@@ -1554,8 +1563,8 @@ class SdcAccessor:
         masked : DataFrame
             Of the same kind.
         column : name
-            A column of both frames. Of numbers, the picture is a histogram; of anything else,
-            and of numbers with few values, it has bars of frequencies.
+            A column of both frames. Of numbers and dates, the picture is a histogram; of anything
+            else, and of numbers with few values, it has bars of frequencies.
         k : int, default 5
             Bins hold as many records, before and after, and the outermost ones are open; rarer
             categories are drawn as one: the picture shows nobody.
@@ -1568,12 +1577,17 @@ class SdcAccessor:
         arguments.mixed_columns(self._frame, masked, [column])
         k = arguments.whole_number(k, "k", 3)
         plots.pyplot()  # before any data is read
-        if all(is_numeric(meta_of(each)[column].dtype) for each in (self._frame, masked)):
-            bins = histogram_of(self._frame, masked, column, k)
+        frames = [self._frame, masked]
+        dates = all(is_date(meta_of(each)[column].dtype) for each in frames)
+        if dates or all(is_numeric(meta_of(each)[column].dtype) for each in frames):
+            if dates:
+                frames = [_in_days(each, column) for each in frames]
+            bins = histogram_of(frames[0], frames[1], column, k)
             if bins is not None:
-                return plots.before_after(
+                drawn = plots.before_after(
                     bins.edges, bins.widths, bins.unit, bins.before, bins.after, column, ax
                 )
+                return plots.with_dates(drawn) if dates else drawn
         shown = categories_in(self._frame, masked, column, k)
         if shown is None:
             raise SdcValueError(

@@ -37,6 +37,7 @@ from sdc_dask.errors import (
     UnchangedAdvice,
     warn,
 )
+from sdc_dask.keywords import nearest
 from sdc_dask.names import is_mark
 
 _DATE = re.compile(r"\d{4,}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z)?)?$")
@@ -221,8 +222,8 @@ def check_names(names: Sequence[Any], name: str) -> None:
             hash(each)
         except TypeError:
             raise SdcTypeError(
-                f"{name} must name columns, received {type(each).__name__} for a name: pass names, "
-                "such as ['age', 'income']."
+                f"{name} must name columns, received {type(each).__name__} for a name: pass what "
+                "the columns are called, such as 'age'."
             ) from None
 
 
@@ -236,9 +237,15 @@ def existing(
         # ValueError would say the same; KeyError is what pandas users catch. Its text is shown
         # quoted, so that it is kept to one line.
         raise SdcKeyError(
-            f"{name} names columns that {frame} does not have: {listed(lacking)}. It has: "
-            f"{listed(meta.columns)}."
+            f"{name} names columns that {frame} does not have: {listed(lacking)}"
+            f"{_meant(lacking, meta)} It has: {listed(meta.columns)}."
         )
+
+
+def _meant(lacking: Sequence[Hashable], meta: pd.DataFrame) -> str:
+    """Return the end of a sentence that names a column which is spelled nearly alike."""
+    names = [name for name in meta.columns if isinstance(name, str)]
+    return (nearest(lacking[0], names) if len(lacking) == 1 else "") or "."
 
 
 def as_list(value: Any) -> list[Any] | None:
@@ -290,6 +297,10 @@ class ColumnSets(tuple[tuple[Hashable, ...], ...]):
     """Sets of columns, each masked on its own; a tuple of tuples that was checked."""
 
 
+def _in_a_list(name: Any) -> str:
+    return f": [{name!r}]" if isinstance(name, str) else ""
+
+
 def column_sets(columns: Any) -> ColumnSets:
     """Return sets of columns from a list of names or a list of lists of names."""
     if isinstance(columns, ColumnSets):
@@ -298,7 +309,8 @@ def column_sets(columns: Any) -> ColumnSets:
     if found is None:
         raise SdcTypeError(
             "columns must be a list of names, or a list of lists of names, received "
-            f"{type(columns).__name__}. For one column pass a list with one name."
+            f"{type(columns).__name__}. For one column pass a list with one name"
+            f"{_in_a_list(columns)}."
         )
     nested = [not isinstance(each, tuple) and as_list(each) is not None for each in found]
     if any(nested) and not all(nested):
@@ -483,7 +495,8 @@ def series_sets(series: Any) -> SeriesSets:
     short = [name for name, columns in pairs if len(columns) < 2]
     if short or not pairs:
         raise SdcValueError(
-            "a series has two times at least, received fewer: name a column for each time."
+            "a series has two times at least, received fewer: name a column for each time. If "
+            "there is a row for each time, sdc_dask.series.to_wide(df, id, time) makes columns."
         )
     _check_once([column for _, columns in pairs for column in columns], "series")
     return SeriesSets((name, tuple(columns)) for name, columns in pairs)
@@ -545,8 +558,16 @@ def compared_columns(
     """
     names = _in_both(original, masked, columns, is_numeric, "numeric columns", advise=advise)
     why = ", as this needs (linkage(masked, 'gower') and mixed_loss take columns of any kind)"
-    check_numeric(meta_of(original), names, why)
-    check_numeric(meta_of(masked), names, why)
+    meta, other = meta_of(original), meta_of(masked)
+    check_numeric(meta, names, why)
+    recoded = [name for name in names if not is_numeric(other[name].dtype)]
+    if recoded:
+        raise SdcTypeError(
+            f"columns are numbers in the original, and not in the masked frame, as after "
+            f"recoding: {listed(recoded)}. Name in columns= those that are numbers in both; "
+            "linkage(masked, 'gower'), mixed_loss and, with columns= or knows=, compare and "
+            "reports take columns of any kind."
+        )
     return names
 
 
@@ -560,7 +581,9 @@ def check_same_kind(original: Frame, masked: Frame) -> None:
     if type(original) is not type(masked):
         raise SdcTypeError(
             f"masked must be a frame of the kind of the original, which is {_kind_of(original)}, "
-            f"received {_kind_of(masked)}: compare pandas with pandas, or Dask with Dask."
+            f"received {_kind_of(masked)}: compare pandas with pandas, or Dask with Dask "
+            "(a Dask frame becomes pandas by .compute(), and pandas Dask by "
+            "dask.dataframe.from_pandas)."
         )
 
 

@@ -35,13 +35,14 @@ from sdc_dask.job import Job
 from sdc_dask.masking_options import OF_NAMES, MaskingCommand, asked_spec, given_flags
 from sdc_dask.release import cluster
 from sdc_dask.release.outputs import check_writable
-from sdc_dask.release.places import Place
+from sdc_dask.release.places import Place, is_remote
 from sdc_dask.release.protect import ORDERS
 from sdc_dask.release.signals import stoppable
 from sdc_dask.release.summary import Summary
 from sdc_dask.release.verify import release_manifest
 from sdc_dask.release.verify import verify as verify_release
 from sdc_dask.report.of_release import ReleaseReport
+from sdc_dask.stages import stage
 from sdc_dask.warmup import warmup as compile_kernels
 from sdc_dask_start import INTERRUPTED, TERMINATED, complain, main
 
@@ -258,8 +259,8 @@ def protect(context: click.Context, /, paths: tuple[str, ...], **options: Any) -
         reported = ReleaseReport.of(**pages, outside=taken)  # before workers start
         for page in reported.pages.values() if reported else ():
             check_writable(page, "report")
-        with _client(**{name: options[name] for name in _WHERE}):
-            quiet = options["quiet"]
+        quiet = options["quiet"]
+        with _client(**{name: options[name] for name in _WHERE}, quiet=quiet):
             progress = False if quiet or sys.stderr is None else None
             summary = job.run(replace=options["replace"], progress=progress, **stores, **pages)
             _report(summary, options["json"], quiet=quiet)
@@ -289,6 +290,10 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
             f"--write-job runs nothing, and {', '.join(of_the_run)} is for a run: leave it out."
         )
     if len(paths) == 1:
+        if is_remote(paths[0]) or Path(paths[0]).is_dir() or Path(paths[0]).suffix == ".parquet":
+            raise SdcValueError(
+                f"name a TARGET, too: a single path is a job file, and {paths[0]!r} is none."
+            )
         if of_the_job:
             raise SdcValueError(
                 f"a job file says what {', '.join(of_the_job)} would say: leave it out, or change "
@@ -297,7 +302,14 @@ def _job(context: click.Context, paths: Sequence[str], options: dict[str, Any]) 
         job = Job.read(paths[0])
         return replace(job, measure=True) if options["measured"] else job
     if len(paths) != 2:
-        raise SdcValueError(f"name SOURCE and TARGET, or a job file, received {len(paths)} paths.")
+        several = (
+            " Names of columns are separated by commas without spaces, and * is quoted "
+            "(--keep '*'), since the shell makes names of files of it."
+        )
+        raise SdcValueError(
+            f"name SOURCE and TARGET, or a job file, received {len(paths)} paths."
+            f"{several if len(paths) > 2 else ''}"
+        )
     keep, drop, levels = (
         tuple(name for names in options[which] for name in names)
         for which in ("keep", "drop", "partition_by")
@@ -460,14 +472,18 @@ def _client(
     tls_ca_file: str | None = None,
     tls_cert: str | None = None,
     tls_key: str | None = None,
+    *,
+    quiet: bool = False,
 ) -> Iterator[Client]:
     """Connect to the scheduler that was named, or start worker processes here."""
-    if scheduler is None:
-        with cluster.local_cluster(workers, memory_limit) as client:
-            yield client
-        return
-    with cluster.connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key) as client:
-        cluster.warn_if_open(client)
+    with contextlib.ExitStack() as stack:
+        if scheduler is None:
+            with contextlib.nullcontext() if quiet else stage("Starting worker processes"):
+                client = stack.enter_context(cluster.local_cluster(workers, memory_limit))
+        else:
+            tls = {"ca_file": tls_ca_file, "cert": tls_cert, "key": tls_key}
+            client = stack.enter_context(cluster.connected(scheduler, **tls))
+            cluster.warn_if_open(client)
         yield client
 
 

@@ -28,7 +28,7 @@ from sdc_dask.keywords import knows_its_arguments, nearest
 from sdc_dask.masking.spec import Spec, spec_list
 from sdc_dask.release.delta import check_delta
 from sdc_dask.release.long import Long
-from sdc_dask.release.protect import ORDERS, opened_source, protect
+from sdc_dask.release.protect import ORDERS, layout_of, opened_source, protect
 from sdc_dask.release.summary import Summary
 
 Location = Path | str  # a URL is a text
@@ -160,13 +160,30 @@ class Job:
         storage_options: Mapping[str, Any] | None = None,
         target_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Raise an error if the source cannot be opened, or the target cannot be made."""
+        """Raise an error if the source cannot be opened, or the target cannot be made.
+
+        Or if columns are named that the source does not have, or are not decided upon.
+        """
         source = list(self.source) if isinstance(self.source, tuple) else self.source
-        _, target, _ = opened_source(
+        _, target, opened = opened_source(
             source, self.target, self.cast, storage_options, target_options, replace
         )
         if self.delta:
             check_delta(target)
+        if self.long is None:  # otherwise its columns are those of the source made wide
+            count = [list(columns) for columns in self.count]
+            specs, levels = list(self.specs), list(self.partition_by)
+            layout_of(
+                opened,
+                target,
+                specs,
+                list(self.keep),
+                list(self.drop),
+                count,
+                self.order,
+                levels,
+                self.delta,
+            )
 
     def run(
         self,
@@ -273,6 +290,8 @@ class Job:
         file = Path(file)
         try:
             text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise SdcFileNotFoundError(f"job file {str(file)!r} does not exist.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise SdcFileNotFoundError(
                 f"job file {str(file)!r} cannot be read ({type(error).__name__}): name a TOML file."

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from sdc_dask.keywords import nearest
-from sdc_dask.masking.microaggregation import Microaggregation
+from sdc_dask.masking.microaggregation import METHODS, Microaggregation
 from sdc_dask.masking.spec import Spec
 
 _MASKING = "--masking"
@@ -94,6 +94,8 @@ def _spec_class(kind: str | None) -> type[Spec]:
     if kind not in _KINDS:
         valid = ", ".join(_KINDS)
         near = nearest(kind, _KINDS) or "."
+        if kind in METHODS:
+            near = f", a method of microaggregation: leave --masking out, and say --method {kind}."
         raise click.UsageError(f"{_MASKING} must be one of {valid}, received {kind!r}{near}")
     return _KINDS[kind]
 

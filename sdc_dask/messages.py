@@ -36,6 +36,10 @@ _KINDS = {  # by the name of a type of others, which need not be imported for th
     "KilledWorker": "worker processes died again and again at one task, most likely for lack of "
     f"memory: {MORE_MEMORY}",
     "MemoryError": MORE_MEMORY,
+    "FlexibleChecksumError": "what the store sent is not what its checksum is of: it was damaged "
+    "on the way, or the store does not know checksums of newer clients; then set "
+    "AWS_REQUEST_CHECKSUM_CALCULATION=when_required and "
+    "AWS_RESPONSE_CHECKSUM_VALIDATION=when_required, and release again.",
     "ModuleNotFoundError": "a package is missing where the work runs: scheduler and workers need "
     "the same versions of sdc_dask and Dask as this process.",
 }

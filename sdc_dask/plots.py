@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from sdc_dask import extras
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import SdcTypeError, SdcValueError
 
 BEFORE, AFTER, OTHER = "#3f6a96", "#7a2e00", "#8a929a"
 # Directions in which a number may stand from its point, the usual one first.
@@ -27,6 +27,12 @@ def pyplot() -> Any:
 def axes(ax: Any, figsize: tuple[float, float] = (6.4, 4.8)) -> Any:
     """Return axes to draw on, new ones if none are given."""
     made = pyplot()
+    if ax is not None and not hasattr(ax, "transAxes"):
+        raise SdcTypeError(
+            f"ax must be axes of matplotlib to draw on, received {type(ax).__name__}. What is "
+            "returned are axes, too, and a file of the picture is made by "
+            ".figure.savefig('picture.png')."
+        )
     return made.subplots(figsize=figsize, layout="constrained")[1] if ax is None else ax
 
 
@@ -157,6 +163,17 @@ def before_after(
     ax.set_xlabel(f"{column}; the outermost bins are open")
     ax.set_ylabel("records per bin of even width")
     ax.legend()
+    return ax
+
+
+def with_dates(ax: Any) -> Any:
+    """Write dates below a picture whose numbers are days since 1970."""
+    ax.xaxis_date()
+    ax.xaxis.set_major_formatter(
+        extras.load("matplotlib.dates", "a picture").ConciseDateFormatter(
+            ax.xaxis.get_major_locator()
+        )
+    )
     return ax
 
 

@@ -48,8 +48,11 @@ class Result:
                 # One for every column, of which there may be many. A name stays with its number.
                 joined = wrap(text.replace(": ", ":\0"), 100, subsequent_indent=" " * (width + 3))
                 lines += [line.replace("\0", " ") for line in joined]
+            elif isinstance(value, str) and not note:
+                lines += wrap(text, 100, subsequent_indent=" " * (width + 3)) or [text]
             else:
-                lines.append(f"{text:<{width + 24}} {note}".rstrip())
+                start = f"{text:<{width + 24}} "
+                lines += wrap(start + note, 100, subsequent_indent=" " * len(start)) or [text]
         return "\n".join(lines)
 
 
@@ -68,7 +71,7 @@ def _show(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_show(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {_show(each)}" for name, each in value.items()) or "-"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, int):

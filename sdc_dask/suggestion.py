@@ -107,8 +107,8 @@ class Suggestion(Result):
         if not within:
             least = min(getattr(each, bound) for each in self.frontier)
             raise SdcValueError(
-                f"no masking that was tried has a {bound} of at most {limit:g}; the least is "
-                f"{least:.4g}. Try other specs, or accept more."
+                f"no masking that was tried has a {bound} of at most {limit:g} percent; the "
+                f"least is {least:.4g}. Try other specs, or accept more."
             )
         return min(within, key=lambda each: getattr(each, other)).spec
 

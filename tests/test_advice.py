@@ -202,6 +202,8 @@ def test_few_values(frame: pd.DataFrame) -> None:
 def test_a_fraction_for_a_percentage(frame: pd.DataFrame) -> None:
     with pytest.warns(errors.FractionAdvice, match="p=0.75 is a percentage.*pass p=75"):
         frame.sdc.rank_swap(["income"], p=0.75, random_state=1)
+    with pytest.warns(errors.FractionAdvice, match="sd=150 is a share.*pass sd=1.5"):
+        frame.sdc.add_noise(["income"], sd=150, random_state=1)
 
 
 def test_identifiers_and_weights_are_not_compared(frame: pd.DataFrame) -> None:
@@ -295,6 +297,21 @@ def test_records_that_keep_their_values(tmp_path: Path, frame: pd.DataFrame, oth
     with warnings.catch_warnings(action="error"):
         df.head(20).sdc.mask(spec)  # an example
         df.sdc.mask(Microaggregation(["income", "sex"], k=5, decimals=0))
+
+
+def test_individual_ranking_may_leave_columns_as_they_are(
+    tmp_path: Path, frame: pd.DataFrame
+) -> None:
+    spec = Microaggregation([["income"], ["sex"]], k=5, method="optimal", decimals=0)
+    frame.to_parquet(tmp_path / "source.parquet", index=False)
+    with warnings.catch_warnings(action="error"), dask.config.set(scheduler="threads"):
+        assert (frame.sdc.mask(spec)["sex"] == frame["sex"]).all()
+        sdc_dask.protect(
+            tmp_path / "source.parquet", tmp_path / "out", spec, drop="person_id", keep="*"
+        )
+    alone = Microaggregation([["sex"]], k=5, method="optimal", decimals=0)
+    with pytest.warns(errors.UnchangedAdvice, match="exact values in columns: 'sex'"):
+        frame.sdc.mask(alone)
 
 
 def households(kinds: int) -> pd.DataFrame:

@@ -199,13 +199,41 @@ def test_a_missing_source_is_told_before_workers_start(
 
 
 @pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--columns", "incme"], "did you mean 'income'?"),
+        (["--columns", "income"], "columns are neither masked, kept nor dropped: "),
+        (["--columns", "income", "--by", "regoin", "--keep", "*"], "by names columns that the"),
+        (["--columns", "income", "--keep", "*", "--count", "rgion"], "'rgion'"),
+        (["--columns", "income", "--keep", "*", "-k", "51"], "50 records, fewer than k=51"),
+    ],
+)
+def test_wrong_columns_are_told_before_workers_start(
+    tmp_path: Path,
+    threads: list[tuple],
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    words: str,
+) -> None:
+    sdc_dask.datasets.survey(50, seed=1).compute().to_parquet(tmp_path / "survey.parquet")
+    paths = [str(tmp_path / "survey.parquet"), str(tmp_path / "release")]
+    assert cli.main(["protect", *paths, "-k", "5", *given]) == 1
+    assert words in capsys.readouterr().err
+    assert threads == []
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("", "Missing command"),
         ("protct", "No such command 'protct'"),
         ("protect", "name SOURCE and TARGET, or a job file, received 0 paths"),
         ("protect a b c", "received 3 paths"),
-        ("protect absent.toml", "job file 'absent.toml' cannot be read"),
+        ("protect absent.toml", "job file 'absent.toml' does not exist"),
+        ("protect .", "name a TARGET, too: a single path is a job file, and '.' is none"),
+        ("protect s3://bucket/survey", "name a TARGET, too"),
+        ("protect a out income age --keep a", "received 4 paths. Names of columns are separated"),
+        ("protect a out --columns x -k 3 --masking mdav", "leave --masking out, and say --method"),
         ("protect a b --columns x", "masking 'microaggregation' needs k"),
         ("protect a b --columns x -k 1", "k must be at least 2, received 1"),
         ("protect a b --columns x -k five", "k must be a whole number"),
@@ -324,6 +352,10 @@ class KilledWorker(Exception):
     """As Dask names it, with a text of its own."""
 
 
+class FlexibleChecksumError(Exception):
+    """As the client of S3 names it."""
+
+
 class P2POutOfDiskError(OSError):
     """As Dask names it."""
 
@@ -334,6 +366,7 @@ class P2POutOfDiskError(OSError):
         (KilledWorker(f"task-{SECRET}"), "KilledWorker: worker processes died again and again"),
         (P2POutOfDiskError(f"{SECRET}"), "No space left on device in the temporary directory of a"),
         (PermissionError(13, f"{SECRET}", "/data"), "Permission denied: /data: ask for the perm"),
+        (FlexibleChecksumError(f"{SECRET}"), "AWS_RESPONSE_CHECKSUM_VALIDATION=when_required"),
         (MemoryError(f"{SECRET}"), "MemoryError: give workers more memory (--memory-limit)"),
         (OSError(f"{SECRET}"), "error: OSError. Its text may show data values"),
         (ssl.SSLError(1, f"{SECRET}"), "the connection could not be encrypted"),

@@ -277,6 +277,17 @@ def test_all_risk_and_no_risk(survey: pd.DataFrame) -> None:
     assert mean.dr < 1
 
 
+def test_results_are_printed_within_100_columns(survey: pd.DataFrame) -> None:
+    columns = ["income", "age"]
+    masked = survey.sdc.microaggregate(columns, k=3)
+    spec = sdc_dask.Microaggregation(columns, k=3)
+    for found in (survey.sdc.score(masked, columns), survey.sdc.attack(masked, spec, columns)):
+        assert max(map(len, repr(found).splitlines())) <= 100
+    told = survey.sdc.attack(masked, spec, columns)
+    assert " ".join(repr(told).split()).count("whole original file") == 1
+    assert repr(survey.sdc.disclosure_risk(masked, columns)).count("specific   -") == 1
+
+
 def test_bad_input(survey: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="attack must be one of 'distance', 'probabilistic'"):
         survey.sdc.linkage(survey, "guess")
@@ -294,6 +305,9 @@ def test_bad_input(survey: pd.DataFrame) -> None:
         survey.sdc.score(survey, weights={"sse": 1})
     with pytest.raises(ValueError, match=r"sum to 1, received a sum of 0\.6"):
         survey.sdc.score(survey, weights={"il": 0.3, "dld": 0.3})
+    recoded = survey.assign(income=survey["income"].astype(str))
+    with pytest.raises(TypeError, match="not in the masked frame, as after recoding: 'income'"):
+        survey.sdc.information_loss(recoded, ["income"])
     with pytest.raises(TypeError, match="masked must be a dict of masked frames"):
         survey.sdc.compare(survey)
     with pytest.raises(TypeError, match="masked must be a dict of masked frames"):

@@ -40,6 +40,8 @@ def test_blocks(frame: pd.DataFrame) -> None:
     assert len(boxes.get_paths()) == len(blocks)
     assert boxes.get_array().sum() == 400
     assert blocks.plot(ax=ax) is ax
+    with pytest.raises(TypeError, match=r"ax must be axes of matplotlib.*savefig"):
+        blocks.plot(ax="blocks.png")
     with pytest.raises(KeyError, match="not made of 'x9'"):
         blocks.plot("x9")
     with pytest.raises(ValueError, match="blocks of one column"):
@@ -88,6 +90,24 @@ def test_a_column_before_and_after(frame: pd.DataFrame) -> None:
         many.sdc.plot(many, "x")
     with pytest.raises(KeyError, match="does not have: 'nobody'"):
         frame.sdc.plot(frame, "nobody")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["datetime64[ns]", "datetime64[s]", "datetime64[us, Europe/Madrid]", "date32[day][pyarrow]"],
+)
+def test_dates_before_and_after(dtype: str) -> None:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(400) * 3 % 997, "D")
+    zone = "Europe/Madrid" if "Madrid" in dtype else None
+    df = pd.DataFrame({"day": pd.Series(days.tz_localize(zone)).astype(dtype)})
+    masked = df.iloc[::-1].set_axis(df.index)
+    for frames in ((df, masked), [dd.from_pandas(each, npartitions=3) for each in (df, masked)]):
+        with dask.config.set(scheduler="threads"):
+            ax = frames[0].sdc.plot(frames[1], "day")
+        before, after = ax.patches
+        assert (before.get_data().values == after.get_data().values).all()
+        ax.figure.draw_without_rendering()
+        assert "2021" in {label.get_text() for label in ax.get_xticklabels()}
 
 
 def test_categories_before_and_after() -> None:

@@ -19,6 +19,7 @@ from distributed import Client, LocalCluster
 from numba.core import event
 
 import sdc_dask
+import sdc_dask_start
 from sdc_dask import stages
 from sdc_dask.engine.frames import map_reduce
 from sdc_dask.errors import SdcWarning
@@ -91,6 +92,32 @@ def test_calls_of_the_accessor_say_what_they_do(
     masked = frame.sdc.microaggregate(["x0", "x1"], k=3)
     frame.sdc.score(masked)
     assert shown == ["Planning and masking", "Measuring loss and risk"]
+
+
+def test_verify_says_what_it_does(
+    tmp_path: Path, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = sdc_dask.datasets.uniform(60, 2, seed=1).compute()
+    frame.to_parquet(tmp_path / "source.parquet", index=False)
+    spec = sdc_dask.Microaggregation(["x0", "x1"], k=3)
+    sdc_dask.protect(tmp_path / "source.parquet", tmp_path / "out", spec, progress=False)
+    shown: list[str] = []
+    monkeypatch.setattr(stages, "_Line", lambda text: shown.append(text) or _Quiet())
+    assert sdc_dask.verify(tmp_path / "out").ok
+    assert shown == ["Looking at the files again"]
+
+
+def test_the_program_says_that_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    program = SimpleNamespace(stderr=screen, argv=["sdc-dask", "protect"])
+    monkeypatch.setattr(sdc_dask_start, "sys", program)
+    line = "sdc-dask: loading ...\r"
+    with sdc_dask_start._said("loading"):
+        assert screen.getvalue() == line
+    assert screen.getvalue() == f"{line}{' ' * 21}\r"
+    program.argv.append("--quiet")
+    with sdc_dask_start._said("loading"):
+        assert len(screen.getvalue()) == len(line) + 22
 
 
 def test_reports_say_what_they_measure(

@@ -211,7 +211,9 @@ def test_an_option_that_there_is_not_is_an_error(method: str) -> None:
     if method != "microaggregate":
         with pytest.raises(SdcTypeError, match="has no argument 'keep_order'"):
             call(**OPTIONS[method][0], keep_order=True)
-    with pytest.raises(TypeError, match="missing a required argument: 'columns'"):
+    with pytest.raises(
+        SdcTypeError, match=rf"{method} needs columns.*: name it\. It has: columns,"
+    ):
         call()
 
 
@@ -230,6 +232,18 @@ def test_a_misspelled_argument_is_told() -> None:
         (lambda: sdc_dask.protect("a", "b", [], kep="*"), "protect has no .*mean 'keep'"),
         (lambda: sdc_dask.Job("a", "b", [], kep="*"), "Job has no .*mean 'keep'"),
         (lambda: sdc_dask.RankSwap(["x"], pp=5), "RankSwap has no .*mean 'p'"),
+    ):
+        with pytest.raises(SdcTypeError, match=said):
+            call()
+
+
+def test_too_few_and_too_many_arguments_are_told() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    for call, said in (
+        (lambda: frame.sdc.attack(frame), "attack needs knows: name it. It has: masked, knows,"),
+        (lambda: frame.sdc.pram(["x"], 0.8), "pram takes columns alone without a name, received 2"),
+        (lambda: sdc_dask.protect("a", "b"), "protect needs specs: name it"),
+        (lambda: sdc_dask.report(frame), "report needs masked: name it"),
     ):
         with pytest.raises(SdcTypeError, match=said):
             call()

@@ -21,6 +21,20 @@ def is_date(dtype: Any) -> bool:
     return numpy_times or isinstance(dtype, pd.DatetimeTZDtype)
 
 
+def day_numbers(dates: pd.Series) -> pd.Series:
+    """Return days since 1970 as local clocks show them, with fractions; missing ones are NaN.
+
+    Examples
+    --------
+    >>> day_numbers(pd.Series(pd.to_datetime(["1970-01-03 12:00", None]))).tolist()
+    [2.5, nan]
+    """
+    if isinstance(dates.dtype, pd.ArrowDtype):
+        found = pa.array(dates.array).to_pandas(date_as_object=False)
+        dates = pd.Series(found.to_numpy() if found.dt.tz is None else found.array, dates.index)
+    return (dates.dt.tz_localize(None) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+
+
 def ticks_of(column: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return times as integers, and which are missing."""
     missing = column.isna().to_numpy(bool)

@@ -21,9 +21,8 @@ def advise(original: pd.DataFrame, masked: pd.DataFrame, specs: Sequence[Spec]) 
     sets = [(spec, columns) for spec in specs if not spec.in_place for columns in spec.column_sets]
     advise_unchanged(
         [
-            columns
-            for _, columns in sets
-            if all(is_unchanged(original[name], masked[name]) for name in columns)
+            (spec, columns, all(is_unchanged(original[name], masked[name]) for name in columns))
+            for spec, columns in sets
         ]
     )
     for spec, columns in sets:
@@ -35,10 +34,16 @@ def advise(original: pd.DataFrame, masked: pd.DataFrame, specs: Sequence[Spec]) 
             LoneUnits.of(masked, [*columns, *spec.by], unit).advise(k, unit)
 
 
-def advise_unchanged(sets: Sequence[Sequence[Hashable]]) -> None:
-    """Warn of sets of columns in which every record has the values that it had."""
-    if sets:
-        listed = "; ".join(arguments.listed(columns) for columns in sets)
+def advise_unchanged(sets: Sequence[tuple[Spec, Sequence[Hashable], bool]]) -> None:
+    """Warn of sets of columns in which every record has the values that it had.
+
+    Each has its spec, and whether it is one. Whoever ranks several columns one by one expects that
+    some of them have groups of equal values, such as ages, and gets no advice if others changed.
+    """
+    expected = {id(spec) for spec, _, same in sets if spec.ranks_alone and not same}
+    kept = [columns for spec, columns, same in sets if same and id(spec) not in expected]
+    if kept:
+        listed = "; ".join(arguments.listed(columns) for columns in kept)
         warn(
             f"all records keep their exact values in columns: {listed}. They had so few values "
             "that masking changed none: whoever knows a record finds the class of its equals, "

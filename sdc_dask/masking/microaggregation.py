@@ -393,6 +393,11 @@ class Microaggregation(Spec):
         return METHODS[self.method][0]
 
     @property
+    def ranks_alone(self) -> bool:
+        """Whether each column is ranked and cut into groups by itself (individual ranking)."""
+        return self.ordered and all(len(columns) == 1 for columns in self.column_sets)
+
+    @property
     def blocks_by(self) -> str | Blocks | None:
         """How records are cut into blocks: None where "auto" stands for that."""
         return None if self._auto and self.ordered else self.blocking

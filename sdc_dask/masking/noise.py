@@ -24,11 +24,13 @@ from sdc_dask.engine.frames import Frame
 from sdc_dask.engine.in_place import Change, Rows
 from sdc_dask.engine.moments import co_moments
 from sdc_dask.engine.scan import scan
-from sdc_dask.errors import SdcValueError
+from sdc_dask.errors import FractionAdvice, SdcValueError, warn
 from sdc_dask.kernels.draws import row_uniforms
 from sdc_dask.masking.spec import Spec, needed, option
 
 _STREAM = 0
+
+LARGE = 10  # deviations of noise that nobody wants: a percentage, most likely
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +124,12 @@ class Noise(Spec):
             raise SdcValueError("the frame has no records: there is nothing to mask.")
         scanned.check("error" if self.correlated else "keep", ", or use correlated=False")
         scanned.advise(averaged=False)
+        if self.sd >= LARGE:
+            warn(
+                f"sd={self.sd:g} is a share of the columns' deviations, so that noise hides all "
+                f"else. If a percentage was meant, pass sd={self.sd / 100:g}.",
+                FractionAdvice,
+            )
         deviations = [each.deviation for each in scanned.sums(self.columns).values()]
         constant = [
             name for name, each in zip(self.columns, deviations, strict=True) if not each > 0

@@ -223,8 +223,9 @@ class Recode(Spec):
     def _outside(self, count: int) -> str:
         if self.mapping is not None:
             return (
-                f"{count:,} records with values that mapping does not have: add them. (Texts and "
-                "numbers differ: keys of a table in a job file are texts.)"
+                f"{count:,} records with values that mapping does not have: add them, or say "
+                "what all others become (others=). Texts and numbers differ: keys of a table in a "
+                "job file are texts."
             )
         return (
             f"{count:,} values outside of the bins, below {_shown(self.bins[0])} or above "

@@ -142,6 +142,11 @@ class Spec(ABC):
         return self.promise if takes_units and self.unit is None else None
 
     @property
+    def ranks_alone(self) -> bool:
+        """Whether each column is ranked and cut into groups by itself (individual ranking)."""
+        return False
+
+    @property
     def measures_numbers(self) -> bool:
         """Whether numbers become others that are near: what was lost is their difference."""
         return True

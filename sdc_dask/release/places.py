@@ -98,7 +98,11 @@ class Place:
                 f"storage_options must be a dict, received {type(storage_options).__name__}."
             )
         if not isinstance(where, (str, os.PathLike)) or isinstance(where, bytes):
-            raise SdcTypeError(f"a path or URL must be a text, received {type(where).__name__}.")
+            frame = hasattr(where, "to_parquet")
+            instead = ": write the frame by to_parquet, or use df.sdc.mask" if frame else ""
+            raise SdcTypeError(
+                f"a path or URL must be a text, received {type(where).__name__}{instead}."
+            )
         text, protocol = os.fspath(where), _protocol(where)
         if protocol in ("file", "local", "memory") and storage_options:
             raise SdcValueError(

@@ -262,15 +262,9 @@ def protect(
                 for name in spec.in_sets
             }
         )
-        dropped = dropped_columns(opened, listed, keep, drop)
-        masked = [str(name) for spec in listed for name in spec.masked]
-        levels = path_columns(
-            partition_by, opened.schema, masked=masked, dropped=dropped, order=order, target=goal
+        layout, dropped = layout_of(
+            opened, goal, listed, keep, drop, count, order, partition_by, delta
         )
-        layout = Layout.of(opened.schema, listed, dropped, levels)
-        layout = replace_fields(layout, known=counted_sets(layout.schema, count))
-        if delta:
-            check_columns(layout.schema)
         if reported is not None:
             reported.check(layout.kept, opened.rows, listed)
         run = _Run(
@@ -501,6 +495,36 @@ class _Run:
             delta=self.delta,
             measured=measured,
         )
+
+
+def layout_of(
+    source: Source,
+    target: Place,
+    specs: list[Spec],
+    keep: Any,
+    drop: Any,
+    count: Any,
+    order: str,
+    partition_by: Any,
+    delta: bool,
+) -> tuple[Layout, tuple[str, ...]]:
+    """Return what becomes of each column, and those that are dropped; raise an error if open."""
+    dropped = dropped_columns(source, specs, keep, drop)
+    masked = [str(name) for spec in specs for name in spec.masked]
+    levels = path_columns(
+        partition_by, source.schema, masked=masked, dropped=dropped, order=order, target=target
+    )
+    layout = Layout.of(source.schema, specs, dropped, levels)
+    layout = replace_fields(layout, known=counted_sets(layout.schema, count))
+    if delta:
+        check_columns(layout.schema)
+    most = max((spec.promise or 0 for spec in specs), default=0)
+    if 0 < source.rows < most:
+        raise SdcValueError(
+            f"the source has {source.rows} records, fewer than k={most}: no group of k can be "
+            "formed. Use a smaller k or more records."
+        )
+    return layout, dropped
 
 
 def opened_source(

@@ -185,13 +185,13 @@ class Summary(Result):
         return tuple(each.anonymity for each in self.masked if each.anonymity is not None)
 
     @property
-    def unchanged(self) -> list[tuple[str, ...]]:
-        """Sets of numbers, masked together, in which all records keep their exact values."""
+    def unchanged(self) -> list[tuple[Spec, tuple[str, ...], bool]]:
+        """Sets masked together, and whether all records keep their exact values, if numbers."""
         lost = self.sse.by_column if self.sse is not None else {}
         return [
-            each.columns
+            (each.spec, each.columns, all(lost.get(name) == 0 for name in each.columns))
             for each in self.masked
-            if not each.spec.in_place and all(lost.get(name) == 0 for name in each.columns)
+            if not each.spec.in_place
         ]
 
     def to_dict(self) -> dict[str, Any]:

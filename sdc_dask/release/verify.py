@@ -28,6 +28,7 @@ from sdc_dask.release.promises import matches_of
 from sdc_dask.release.source import open_source
 from sdc_dask.results import Result, several
 from sdc_dask.risk.anonymity import anonymity
+from sdc_dask.stages import staged
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +56,7 @@ class Verification(Result):
         return "\n".join(lines)
 
 
+@staged("Looking at the files again")
 def verify(
     target: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> Verification:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,8 @@ from sdc_dask.risk.encounter import Encounter
 from sdc_dask.risk.known import Names, describe, known_columns
 from sdc_dask.risk.linkage import Linkage, mean_of
 from sdc_dask.sampling import Sampling
+
+_WIDEST = 100  # characters of a line
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,8 +69,11 @@ class Attacks(Result):
         ]
         table = self.to_frame().drop(columns="note").astype({"certain": object})
         table = table.astype({"candidates": object}).where(table.notna(), "-")
+        assumed = ["intruder knows", *table.pop("intruder knows")]
         text = table.to_string(index=False, float_format="{:.2f}".format, justify="left")
-        lines += [f"  {line}" for line in text.splitlines()]
+        for left, right in zip(text.splitlines(), assumed, strict=True):
+            start = f"  {left}  "
+            lines += wrap(start + right, _WIDEST, subsequent_indent=" " * len(start))
         lines += [
             "  linked: percent of records linked rightly; low, high: 95% confidence interval;",
             "  certain: records with a single candidate, where the intruder knows that he is right",
