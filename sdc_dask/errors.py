@@ -83,6 +83,10 @@ class LeftOutAdvice(Advice):
     """Columns that look like identifiers or weights are left out of a measure."""
 
 
+class SuppressedAdvice(Advice):
+    """Half of the cells of a column or more are suppressed, so that little is left of it."""
+
+
 class UniqueAdvice(Advice):
     """Columns are released as they are of which most records have a value of their own."""
 

@@ -132,8 +132,8 @@ class Job:
             names = getattr(self, name)
             if not _is_texts(names):
                 raise SdcTypeError(
-                    f"{name} must be a list of column names, such as ['person'], received "
-                    f"{_kind(names)}."
+                    f"{name} must be a list of column names, such as "
+                    f"[{names if isinstance(names, str) else 'person'!r}], received {_kind(names)}."
                 )
             object.__setattr__(self, name, tuple(names))
         if not isinstance(self.count, (list, tuple)) or not all(map(_is_texts, self.count)):
@@ -184,6 +184,12 @@ class Job:
                 levels,
                 self.delta,
             )
+            most = max(spec.promise or 0 for spec in specs)
+            if 0 < opened.rows < most:
+                raise SdcValueError(
+                    f"the source has {opened.rows} records, fewer than k={most}: no group of k can "
+                    "be formed. Use a smaller k or more records."
+                )
 
     def run(
         self,

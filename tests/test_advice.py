@@ -299,6 +299,19 @@ def test_records_that_keep_their_values(tmp_path: Path, frame: pd.DataFrame, oth
         df.sdc.mask(Microaggregation(["income", "sex"], k=5, decimals=0))
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_suppression_that_leaves_little(tmp_path: Path, frame: pd.DataFrame, lazy: bool) -> None:
+    frame = frame.assign(age=frame["age"] // 20)
+    given = dd.from_pandas(frame, npartitions=3) if lazy else frame
+    told = r"suppressed in columns: 'income' \(100%\)\. .*recode columns.*name fewer.*costs="
+    with dask.config.set(scheduler="threads"):
+        with pytest.warns(errors.SuppressedAdvice, match=told):
+            given.sdc.suppress(["sex", "income"], k=3)
+        with warnings.catch_warnings(action="error"):
+            given.sdc.suppress(["sex", "age"], k=3)
+            given.head(20).sdc.suppress(["sex", "income"], k=3)  # an example
+
+
 def test_individual_ranking_may_leave_columns_as_they_are(
     tmp_path: Path, frame: pd.DataFrame
 ) -> None:
@@ -360,6 +373,7 @@ def test_files_of_classes_of_a_single_household(tmp_path: Path, order: str) -> N
             sdc_dask.protect(source, tmp_path / "other", plan, **options)
             # Where k cannot count units, nobody is told to let it.
             options["keep"] = "sex"
+            warnings.simplefilter("ignore", errors.SuppressedAdvice)
             sdc_dask.protect(source, tmp_path / "third", sdc_dask.Suppress(["rent"], 5), **options)
 
 

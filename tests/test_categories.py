@@ -26,6 +26,7 @@ from sdc_dask import (
     Spec,
     Suppress,
     cli,
+    errors,
 )
 from sdc_dask.masking.recode import Recoding
 from sdc_dask.release.summary import Summary, checks_of
@@ -586,7 +587,9 @@ def test_attacks_refuse_in_words_or_know_nothing_more() -> None:
     with pytest.raises(SdcError, match="not modelled"):
         frame.sdc.linkage(masked, "intersection", knows=top)
     suppressed = Suppress(["x0"], k=300)
-    found = frame.sdc.attack(frame.sdc.mask(suppressed), knows=suppressed)
+    with pytest.warns(errors.SuppressedAdvice, match=r"'x0' \(100%\)"):
+        gone = frame.sdc.mask(suppressed)
+    found = frame.sdc.attack(gone, knows=suppressed)
     assert set(found.attacks) == {"gower"}
     assert [link.correct for link in found.links] == [1.0, 1.0]  # all cells are missing
     # Ranges have no distance from numbers: what is known is recoded, too.

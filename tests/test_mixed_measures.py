@@ -15,7 +15,7 @@ from scipy.stats import entropy
 
 import sdc_dask
 from sdc_dask.engine import class_tables
-from sdc_dask.errors import SdcError
+from sdc_dask.errors import SdcError, SuppressedAdvice
 from sdc_dask.utility import associations, frequencies
 
 GRADES = pd.CategoricalDtype(["low", "middle", "high", "top"], ordered=True)
@@ -371,7 +371,8 @@ def test_a_missing_cell_may_have_been_any_value() -> None:
         }
     )
     names = list(original)
-    masked = original.sdc.suppress(["sex", "job", "age"], k=3)
+    with pytest.warns(SuppressedAdvice):
+        masked = original.sdc.suppress(["sex", "job", "age"], k=3)
     masked.loc[3, "born"] = None
     far = distances(original)
     sums = np.array(

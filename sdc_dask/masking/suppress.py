@@ -16,11 +16,19 @@ from sdc_dask.engine.combinations import Combinations, count_combinations
 from sdc_dask.engine.frames import Frame, has_unknown_categories, map_reduce, meta_of
 from sdc_dask.engine.in_place import Change
 from sdc_dask.engine.scan import NO_PARTITION, NOT_THE_SAME
-from sdc_dask.errors import SdcRuntimeError, SdcValueError
+from sdc_dask.errors import (
+    FEWEST_ADVISED,
+    SdcRuntimeError,
+    SdcValueError,
+    SuppressedAdvice,
+    warn,
+)
 from sdc_dask.kernels.suppression import Suppressions, decide, decide_matching
 from sdc_dask.masking.spec import Spec, needed, option
 
 MISSING = ("value", "matches")
+
+MOST_SUPPRESSED = 0.5  # of the cells of a column; more of them make it useless
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,7 +131,9 @@ class Suppress(Spec):
         costs = self.costs or (1.0,) * len(self.columns)
         choose = decide if self.missing == "value" else decide_matching
         decided = choose(found.codes(), found.counts, self.k, costs)
-        return [_suppression(frame, found, decided)]
+        change = _suppression(frame, found, decided)
+        _advise(found, change.cells)
+        return [change]
 
 
 def _costs(costs: Any, columns: Sequence[Hashable]) -> tuple[float, ...] | None:
@@ -142,6 +152,26 @@ def _costs(costs: Any, columns: Sequence[Hashable]) -> tuple[float, ...] | None:
             f"{', of which some are 0' if len(found) == width else ''}."
         )
     return found
+
+
+def _advise(found: Combinations, cells: Sequence[int]) -> None:
+    """Warn of columns of which little is left."""
+    if found.rows.n < FEWEST_ADVISED:
+        return
+    there = (found.counts[:, None] * (found.codes() != -1)).sum(axis=0).tolist()
+    lost = [
+        f"{column!r} ({gone / present:.0%})"
+        for column, gone, present in zip(found.columns, cells, there, strict=True)
+        if present and gone >= MOST_SUPPRESSED * present
+    ]
+    if lost:
+        warn(
+            f"half of the cells or more are suppressed in columns: {', '.join(lost)}. Their "
+            "combinations are too many for k: recode columns into fewer values first, name fewer "
+            "of them, or say by costs= which are to be kept; microaggregate numbers such as "
+            "incomes instead.",
+            SuppressedAdvice,
+        )
 
 
 def _suppression(frame: Frame, found: Combinations, decided: Suppressions) -> Suppression:

@@ -80,7 +80,7 @@ def counted_sets(schema: pa.Schema, count: Any) -> tuple[tuple[str, ...], ...]:
     ):
         raise SdcTypeError(
             "count must be a list of lists of columns, such as [['age', 'sex'], ['region']], "
-            f"received {type(count).__name__}."
+            f"or [['age', 'sex']] for one set, received {type(count).__name__}."
         )
     released = pd.DataFrame(columns=schema.names)
     sets = []

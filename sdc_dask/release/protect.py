@@ -518,12 +518,6 @@ def layout_of(
     layout = replace_fields(layout, known=counted_sets(layout.schema, count))
     if delta:
         check_columns(layout.schema)
-    most = max((spec.promise or 0 for spec in specs), default=0)
-    if 0 < source.rows < most:
-        raise SdcValueError(
-            f"the source has {source.rows} records, fewer than k={most}: no group of k can be "
-            "formed. Use a smaller k or more records."
-        )
     return layout, dropped
 
 
