@@ -89,7 +89,7 @@ def count_cells(
     )
     count_sorted(
         rows[order],
-        np.cumsum(new) - 1,
+        np.append(np.flatnonzero(new), len(order)),
         points,
         cells.node,
         base,

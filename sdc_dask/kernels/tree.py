@@ -80,15 +80,15 @@ def descend(tree, points, stratum, target, code):
 
 
 @jit
-def count_sorted(order, cell, points, node, base, steps, count, low, high, position):
+def count_sorted(order, begins, points, node, base, steps, count, low, high, position):
     """Add up records by cell.
 
     Parameters
     ----------
     order : ndarray of int64, shape (n,)
         Records in the order of their cells.
-    cell : ndarray of int64, shape (n,)
-        Number of the cell of every record of that order.
+    begins : ndarray of int64, shape (cells + 1,)
+        Where the records of each cell begin in that order, and n.
     points : ndarray of float64, shape (n, d)
     node : ndarray of int64, shape (cells,)
     base, steps : ndarray of float64, shape (nodes, d)
@@ -96,21 +96,20 @@ def count_sorted(order, cell, points, node, base, steps, count, low, high, posit
     count, low, high, position : ndarray, first dimension cells
         Overwritten: number of records, their bounds, the sum of their positions.
     """
-    d = points.shape[1]
-    count[:] = 0
-    low[:] = np.inf
-    high[:] = -np.inf
-    position[:] = 0
-    for i in range(order.shape[0]):
-        row = order[i]
-        c = cell[i]
+    for c in range(len(count)):
+        count[c] = begins[c + 1] - begins[c]
         box = node[c]
-        count[c] += 1
-        for j in range(d):
-            value = points[row, j]
-            if value < low[c, j]:
-                low[c, j] = value
-            if value > high[c, j]:
-                high[c, j] = value
-            # Halving first keeps the largest floats from overflowing.
-            position[c, j] += np.int64((value * 0.5 - base[box, j]) * steps[box, j])
+        for j in range(points.shape[1]):
+            smallest = np.inf
+            largest = -np.inf
+            positions = np.int64(0)
+            for i in range(begins[c], begins[c + 1]):
+                value = points[order[i], j]
+                # Not branches, which the processor would have to guess.
+                smallest = min(smallest, value)
+                largest = max(largest, value)
+                # Halving first keeps the largest floats from overflowing.
+                positions += np.int64((value * 0.5 - base[box, j]) * steps[box, j])
+            low[c, j] = smallest
+            high[c, j] = largest
+            position[c, j] = positions
