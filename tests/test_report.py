@@ -467,6 +467,13 @@ def test_an_external_edition_is_of_one_release(
     assert not list(tmp_path.iterdir())
 
 
+def test_columns_of_a_smaller_k_are_named(tmp_path: Path, original: pd.DataFrame) -> None:
+    specs = [sdc_dask.Microaggregation(["x"], k=7), sdc_dask.Microaggregation(["wealth"], k=3)]
+    page = _Page(_report(tmp_path / "page.html", original, original.sdc.mask(specs), knows=specs))
+    assert "wealth: k = 3 was asked for, and classes are counted below 7" in page.text
+    assert "k = 7 was asked for" not in page.text
+
+
 def test_what_columns_are_used_for(tmp_path: Path, original: pd.DataFrame) -> None:
     df = original.assign(home=original.index // 2, side=original.index % 2)
     df = df.drop(columns="id").assign(code=original.index, job="a")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -260,6 +260,7 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
         (each, original.classes(each, unit), Classes.of(masked, each, original.k, unit))
         for each, unit in sets
     )
+    notes += _smaller_promises(specs, original.k)
     together, _ = sets[-1]
     attacks: list[Attack] = []
     interval = None
@@ -282,6 +283,17 @@ def _risk(original: Original, masked: Frame, specs: Sequence[Spec]) -> Risk:
         after_all = diversity(masked, together, original.confidential)
         attributes = tuple(zip(original.attributes(together), after_all, strict=True))
     return Risk(known, numbers, classes, tuple(attacks), interval, attributes, tuple(notes))
+
+
+def _smaller_promises(specs: Sequence[Spec], k: int) -> Iterator[str]:
+    """Say which columns may have classes below k, since less was asked for."""
+    for spec in specs:
+        if spec.promise is not None and spec.promise < k:
+            for each in spec.column_sets:
+                yield (
+                    f"{_names(each)}: k = {spec.promise:,} was asked for, and classes are counted "
+                    f"below {k:,}, as for all columns."
+                )
 
 
 def _class_sets(
