@@ -181,7 +181,8 @@ def remove_from_tree(dims, tree, row):
     """Take a record out of its leaf, and tighten the bounds that were its own.
 
     What is removed is the lowest or largest in few nodes, and in few dimensions. So each bound is
-    followed upwards alone, and only as far as it was that of the record.
+    followed upwards alone, and only as far as it was that of the record. A node without live
+    records has a box from infinity to minus infinity.
     """
     leaf = tree.place[row] // LANES
     hole = tree.place[row] % LANES
@@ -196,12 +197,12 @@ def remove_from_tree(dims, tree, row):
         largest = -1.0
         for lane in range(last):
             largest = max(largest, tree.norm[leaf, lane])
-        _tighten_square(tree, node, square, largest)
+        _tighten_upper(tree.square, node, square, largest)
     if row == tree.lowest[node]:
         lowest = NO_ROW
         for lane in range(last):
             lowest = min(lowest, tree.row[leaf, lane])
-        _tighten_lowest(tree, node, row, lowest)
+        _tighten_lower(tree.lowest, node, row, lowest)
     for j in range(width(dims, tree.box)):
         value = tree.point[leaf, j, hole]
         tree.point[leaf, j, hole] = tree.point[leaf, j, last]
@@ -209,65 +210,36 @@ def remove_from_tree(dims, tree, row):
             low = np.inf
             for lane in range(last):
                 low = min(low, tree.point[leaf, j, lane])
-            _tighten_low(tree, node, j, value, low)
+            _tighten_lower(tree.box[:, 0, j], node, value, low)
         if value == tree.box[node, 1, j]:
             high = -np.inf
             for lane in range(last):
                 high = max(high, tree.point[leaf, j, lane])
-            _tighten_high(tree, node, j, value, high)
+            _tighten_upper(tree.box[:, 1, j], node, value, high)
 
 
 @jit
-def _tighten_square(tree, node, old, new):
-    """Replace the largest squared norm of a leaf, and of the nodes above that had it of the leaf.
-
-    A node without live records has -1.
-    """
-    tree.square[node] = new
+def _tighten_lower(bound, node, old, new):
+    """Replace the lower bound of a leaf, and of the nodes above that had it of the leaf."""
+    bound[node] = new
     while node > 0:
         node = (node - 1) // 2
-        new = max(tree.square[2 * node + 1], tree.square[2 * node + 2])
-        if tree.square[node] != old or new == old:
+        new = min(bound[2 * node + 1], bound[2 * node + 2])
+        if bound[node] != old or new == old:
             return
-        tree.square[node] = new
+        bound[node] = new
 
 
 @jit
-def _tighten_lowest(tree, node, old, new):
-    """Replace the lowest row of a leaf, and of the nodes above that had it of the leaf."""
-    tree.lowest[node] = new
+def _tighten_upper(bound, node, old, new):
+    """Replace the upper bound of a leaf, and of the nodes above that had it of the leaf."""
+    bound[node] = new
     while node > 0:
         node = (node - 1) // 2
-        if tree.lowest[node] != old:
+        new = max(bound[2 * node + 1], bound[2 * node + 2])
+        if bound[node] != old or new == old:
             return
-        tree.lowest[node] = min(tree.lowest[2 * node + 1], tree.lowest[2 * node + 2])
-
-
-@jit
-def _tighten_low(tree, node, j, old, new):
-    """Replace the smallest coordinate of a leaf, and of the nodes above that had it of the leaf.
-
-    A node without live records has infinity.
-    """
-    tree.box[node, 0, j] = new
-    while node > 0:
-        node = (node - 1) // 2
-        new = min(tree.box[2 * node + 1, 0, j], tree.box[2 * node + 2, 0, j])
-        if tree.box[node, 0, j] != old or new == old:
-            return
-        tree.box[node, 0, j] = new
-
-
-@jit
-def _tighten_high(tree, node, j, old, new):
-    """Replace the largest coordinate, as the smallest."""
-    tree.box[node, 1, j] = new
-    while node > 0:
-        node = (node - 1) // 2
-        new = max(tree.box[2 * node + 1, 1, j], tree.box[2 * node + 2, 1, j])
-        if tree.box[node, 1, j] != old or new == old:
-            return
-        tree.box[node, 1, j] = new
+        bound[node] = new
 
 
 @jit
