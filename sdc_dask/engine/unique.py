@@ -45,8 +45,16 @@ class Uniqueness:
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Uniqueness | None:
         """Look at a column of a piece; None if its values cannot be compared."""
+        column = _plain(column)
+        if pa.types.is_primitive(column.type):
+            # Where most values are different, to count them all takes far longer than to hash them.
+            present = column.drop_null()
+            hashes = _hashes(pd.Series(present, dtype=pd.ArrowDtype(column.type)))
+            sketch = _lowest(hashes, np.ones(len(hashes), np.int64))
+            if sketch is not None:
+                return cls(len(present), *sketch)
         try:
-            found = pc.value_counts(_plain(column))
+            found = pc.value_counts(column)
         except pa.ArrowNotImplementedError:
             return None  # lists and structs
         values, counts = found.field("values"), found.field("counts").to_numpy()
@@ -112,14 +120,23 @@ def _smallest(
     hashes: NDArray[np.uint64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the smallest of different hashes, sorted, and the sums of their counts."""
-    if len(hashes) > 4 * _SKETCH:
-        # Hashes are spread evenly: below this there are enough of them, or else all are looked at.
-        low = hashes < np.uint64(2**64 // len(hashes) * 2 * _SKETCH)
-        found = _sums(hashes[low], counts[low])
-        if len(found[0]) >= _SKETCH:
-            return found[0][:_SKETCH], found[1][:_SKETCH]
+    lowest = _lowest(hashes, counts)
+    if lowest is not None:
+        return lowest
     different, sums = _sums(hashes, counts)
     return different[:_SKETCH], sums[:_SKETCH]
+
+
+def _lowest(
+    hashes: NDArray[np.uint64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]] | None:
+    """Return the same by a look at the lowest alone; None if too few of these are different."""
+    if len(hashes) <= 4 * _SKETCH:
+        return None
+    # Hashes are spread evenly: below this there are enough of them if most are different.
+    low = hashes < np.uint64(2**64 // len(hashes) * 2 * _SKETCH)
+    different, sums = _sums(hashes[low], counts[low])
+    return (different[:_SKETCH], sums[:_SKETCH]) if len(different) >= _SKETCH else None
 
 
 def _sums(
