@@ -9,12 +9,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from sdc_dask.kernels.receivers import by_receiver
 from sdc_dask.kernels.tree import count_sorted
 
 # Positions are added up as integers, in this many steps across a node: the sums cannot depend on
 # the order of the records, and 2**33 records fit.
 _STEPS = 2.0**30
 _NARROWEST = 1e-290
+_FEW_CELLS = 2**16  # whose numbers of records stay in the processor's cache
 _CODE_BITS = 40  # more than codes have, which may be numbers of leaves
 _COMBINED = {"count": np.add, "low": np.minimum, "high": np.maximum, "position": np.add}
 
@@ -65,15 +67,8 @@ def count_cells(
     low, high : ndarray of float64, shape (nodes, d)
         Bounds of the nodes, between which positions are measured.
     """
-    # Sorting is by radix where keys have 16 bits, which codes have by their making.
-    keys = (
-        (code, node)
-        if len(node) and (code.max() >= 2**16 or low.shape[0] > 2**16)
-        else (code.astype(np.uint16), node.astype(np.uint16))
-    )
-    order = np.lexsort(keys)
-    new = _starts_of_runs(node[order], code[order])
-    first = order[new]
+    order, begins = _by_cell(node, code)
+    first = order[begins[:-1]]
     base = low / 2
     width = high / 2 - base
     # A node too narrow for its steps to be counted has all its records at its lower bound.
@@ -89,7 +84,7 @@ def count_cells(
     )
     count_sorted(
         rows[order],
-        np.append(np.flatnonzero(new), len(order)),
+        begins,
         points,
         cells.node,
         base,
@@ -110,9 +105,13 @@ def merge_cells(parts: Sequence[Cells]) -> Cells:
 def _merge_two(one: Cells, other: Cells) -> Cells:
     """Merge the smaller counts into a copy of the larger."""
     large, small = (one, other) if len(one) >= len(other) else (other, one)
-    keys = [_keys(each) for each in (large, small)]
-    union = np.union1d(*keys)
-    old, new = (np.searchsorted(union, each) for each in keys)
+    keys, others = _keys(large), _keys(small)
+    union = keys
+    new = np.searchsorted(keys, others)
+    if (keys[np.minimum(new, len(keys) - 1)] != others).any():  # rare where records are many
+        union = np.union1d(keys, others)
+        new = np.searchsorted(union, others)
+    old = slice(None) if union is keys else np.searchsorted(union, keys)
     shape = (len(union), large.low.shape[1])
     merged = Cells(
         union >> _CODE_BITS,
@@ -141,8 +140,16 @@ def centroids(cells: Cells, low: NDArray[np.float64], high: NDArray[np.float64])
     return base * (1 - share) + top * share
 
 
-def _starts_of_runs(node: NDArray[np.int64], code: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the first of every run of equal cells."""
-    new = np.ones(len(node), bool)
-    new[1:] = (node[1:] != node[:-1]) | (code[1:] != code[:-1])
-    return new
+def _by_cell(
+    node: NDArray[np.int64], code: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Put records in order of their cells; return it, where cells begin in it, and its end."""
+    nodes, codes = (int(each.max(initial=-1)) + 1 for each in (node, code))
+    if nodes * codes <= max(len(node), _FEW_CELLS):
+        order, begins = by_receiver(node * codes + code, nodes * codes)
+        return order, np.append(begins[:-1][np.diff(begins) > 0], len(order))
+    order = np.lexsort((code, node))
+    sorted_node, sorted_code = node[order], code[order]
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(sorted_node).astype(bool) | np.diff(sorted_code).astype(bool)
+    return order, np.append(np.flatnonzero(new), len(order))

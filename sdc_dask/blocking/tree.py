@@ -315,6 +315,7 @@ class _Builder:
         entries = [len(code) for code in self.code] + [0] * self.open
         axes = [node.axes for node in self.nodes]
         middles = [middle for node in self.nodes for middle in _middles(node)]
+        spreads = [spread for node in self.nodes for spread in _spreads(node)]
         first_entry = _starts(entries)
         jumps = [
             _jump(node, code, first)
@@ -323,12 +324,12 @@ class _Builder:
         return Tree(
             TreeArrays(
                 root=np.array(self.root, np.int64),
-                first_cut=_starts([node.bits for node in self.nodes]),
-                cut=_concatenate([np.searchsorted(node.axes, node.cuts) for node in self.nodes]),
                 first_axis=_starts([len(each) for each in axes]),
                 axis=_concatenate(axes),
                 first_middle=_starts([len(middle) for middle in middles]),
                 middle=np.concatenate([np.empty(0), *middles]),
+                first_spread=_starts([len(each) for each in spreads]),
+                spread=_concatenate(spreads).astype(np.int32),
                 first_entry=first_entry,
                 code=_concatenate(self.code).astype(np.int32),
                 target=_concatenate(self.target).astype(np.int32),
@@ -418,6 +419,17 @@ def _middles(node: _Node) -> list[NDArray[np.float64]]:
             high = np.stack([middle, high], axis=1).ravel()
         middles.append(np.concatenate(levels))
     return middles
+
+
+def _spreads(node: _Node) -> list[NDArray[np.int64]]:
+    """Return the code of every cell of an axis alone, by axis of a node."""
+    spreads = []
+    for axis in node.axes:
+        codes = np.zeros(1, np.int64)
+        for cut in np.flatnonzero(node.cuts == axis):
+            codes = np.stack([codes, codes | 1 << (node.bits - 1 - cut)], axis=1).ravel()
+        spreads.append(codes)
+    return spreads
 
 
 def _shifted(

@@ -19,12 +19,12 @@ class TreeArrays(NamedTuple):
     """
 
     root: NDArray[np.int64]  # by stratum: target
-    first_cut: NDArray[np.int64]  # by node, and one more: range in `cut`
-    cut: NDArray[np.int64]  # which axis of the node is halved
-    first_axis: NDArray[np.int64]  # by node, and one more: range in `axis` and `first_middle`
-    axis: NDArray[np.int64]
-    first_middle: NDArray[np.int64]  # where the midpoints of a node's axis begin in `middle`
+    first_axis: NDArray[np.int64]  # by node, and one more: range in `axis`
+    axis: NDArray[np.int64]  # dimensions that the node halves
+    first_middle: NDArray[np.int64]  # by axis of a node, and one more: range in `middle`
     middle: NDArray[np.float64]  # cut by cut of an axis: 1, then 2, then 4 midpoints, and so on
+    first_spread: NDArray[np.int64]  # by axis of a node: where its part of `spread` begins
+    spread: NDArray[np.int32]  # by cell of an axis: its bits, at their places in the code
     first_entry: NDArray[np.int64]  # by node, and one more: range in `code`; empty: not counted yet
     # What is as long as there are leaves has half the size: all tasks hold it.
     code: NDArray[np.int32]
@@ -46,25 +46,21 @@ def descend(tree, points, stratum, target, code):
     target, code : ndarray of int64, shape (n,)
         Overwritten.
     """
-    n, d = points.shape
-    place = np.empty(d, np.int64)
-    for i in range(n):
+    for i in range(len(points)):
         node = np.int64(tree.root[stratum[i]])
         bits = np.int64(0)
         while node >= 0:
-            begin = tree.first_axis[node]
-            axes = tree.first_axis[node + 1] - begin
-            for a in range(axes):
-                place[a] = tree.first_middle[begin + a]
             bits = np.int64(0)
-            # Data decides these comparisons: they are sums, not branches that the processor
-            # would have to guess.
-            for c in range(tree.first_cut[node], tree.first_cut[node + 1]):
-                a = tree.cut[c]
-                upper = np.int64(points[i, tree.axis[begin + a]] >= tree.middle[place[a]])
-                bits = 2 * bits + upper
-                first = tree.first_middle[begin + a]
-                place[a] = first + 2 * (place[a] - first) + 1 + upper
+            for a in range(tree.first_axis[node], tree.first_axis[node + 1]):
+                first = tree.first_middle[a]
+                cells = tree.first_middle[a + 1] - first + 1
+                value = points[i, tree.axis[a]]
+                # Data decides these comparisons: they are sums, not branches that the processor
+                # would have to guess. Axes do not wait for each other.
+                place = np.int64(0)
+                while place < cells - 1:
+                    place = 2 * place + 1 + np.int64(value >= tree.middle[first + place])
+                bits |= tree.spread[tree.first_spread[a] + place - (cells - 1)]
             if tree.first_entry[node] == tree.first_entry[node + 1]:
                 break
             jump = tree.first_jump[node] + (bits >> tree.jump_shift[node])
