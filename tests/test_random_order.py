@@ -14,7 +14,7 @@ import pytest
 
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap
-from sdc_dask.engine.batches import BatchFile
+from sdc_dask.engine.batch_files import TableFile, WordFile
 from sdc_dask.release import files as files_module
 from sdc_dask.release import source as source_module
 from sdc_dask.release.categories import Order, merged_orders
@@ -159,20 +159,41 @@ def test_a_task_that_runs_again_sends_the_same_rows(tmp_path: Path) -> None:
     again = [shuffle.gather([sent], number) for number in range(7)]
     assert all(one.equals(other) for one, other in zip(first, again, strict=True))
     assert sorted(pa.concat_tables(first)["x"].to_pylist()) == list(range(1_000))
-    assert not shuffle.scatter(rows, 4).receivers.size > 7
+    assert shuffle.scatter(rows, 4).receivers <= 7
     assert "entropy" not in repr(shuffle)
 
 
 def test_batches_of_receivers(tmp_path: Path) -> None:
     rows = pa.table({"x": [5, 6, 7, 8], "y": ["a", None, "c", "d"]})
-    file = BatchFile.write(str(tmp_path / "file"), rows, np.array([2, 0, 2, 9]))
-    assert file.receivers.tolist() == [0, 2, 9]
-    assert [batch.to_pydict() for batch in file.read(2)] == [{"x": [5, 7], "y": ["a", "c"]}]
-    assert file.read(1) == []
-    nobody = BatchFile.write(str(tmp_path / "none"), rows.slice(0, 0), np.array([], np.int64))
-    assert nobody.read(0) == []
+    file = TableFile.write(str(tmp_path / "file"), rows, np.array([2, 0, 2, 9]))
+    assert file.schema == rows.schema
+    read = {number: file.read(number, rows.schema) for number in range(12)}
+    assert [number for number, batches in read.items() if batches] == [0, 2, 9]
+    assert [batch.to_pydict() for batch in read[2]] == [{"x": [5, 7], "y": ["a", "c"]}]
+    nobody = TableFile.write(str(tmp_path / "none"), rows.slice(0, 0), np.array([], np.int64))
+    assert nobody.read(0, rows.schema) == []
     assert nobody.schema == rows.schema
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "none"]
+
+
+def test_batches_of_words(tmp_path: Path) -> None:
+    keys, odd = np.array([3, -1, 2**62, 0]), np.array([-0.0, np.nan, 1.5, -np.inf])
+    file = WordFile.write(str(tmp_path / "file"), [keys, odd], np.array([2, 0, 2, 9]))
+    read = {number: file.read(number) for number in range(12)}
+    assert [number for number, words in read.items() if len(words)] == [0, 2, 9]
+    assert read[2].view(np.int64)[:, 0].tolist() == [3, 2**62]
+    assert np.array_equal(read[2][:, 1], odd[[0, 2]].view(np.uint64))
+    nobody = WordFile.write(str(tmp_path / "none"), [keys[:0]], np.array([], np.int64))
+    assert nobody.read(0).shape == (0, 1)
+
+
+def test_a_file_of_batches_that_was_cut_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    file = WordFile.write(str(path), [np.arange(100)], np.arange(100) % 7)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert len(file.read(5)) == 14
+    with pytest.raises(RuntimeError, match="cut short"):
+        file.read(6)
 
 
 def test_orders_of_categories_are_merged() -> None:

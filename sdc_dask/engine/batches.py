@@ -1,15 +1,8 @@
-"""Rows that wait on disk for whoever fetches them: those of one receiver together in a file.
-
-A job that writes files has a directory that all workers reach. What goes through it is written once
-and read once, where a shuffle would serialize, send and sort it.
-"""
+"""Routed rows on their way to the partitions of their keys, through files or from task to task."""
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,54 +10,104 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sdc_dask.engine.batch_files import BatchFile, TableFile, WordFile
 from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.borders import count_below
-
-
-@dataclass(frozen=True)
-class BatchFile:
-    """Rows of one sender, in batches for their receivers."""
-
-    path: str
-    receivers: NDArray[np.int64]  # by batch, ascending
-
-    @classmethod
-    def write(cls, path: str, rows: pa.Table, receivers: NDArray[np.int64]) -> BatchFile:
-        """Write rows, of which each goes to a receiver; those of one keep their order."""
-        order = _by_receiver(receivers)
-        ordered = rows.take(order).combine_chunks()
-        numbers, begins, counts = np.unique(receivers[order], return_index=True, return_counts=True)
-        written = []
-        # A task that runs twice never writes into a file that is being read.
-        unfinished = f"{path}.{uuid.uuid4().hex}"
-        with pa.OSFile(unfinished, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-            for number, begin, count in zip(numbers, begins, counts, strict=True):
-                # One batch, unless there are gigabytes of texts.
-                for batch in ordered.slice(begin, count).to_batches():
-                    writer.write_batch(batch)
-                    written.append(number)
-        os.replace(unfinished, path)
-        return cls(path, np.array(written, np.int64))
-
-    def read(self, number: int) -> list[pa.RecordBatch]:
-        """Read the rows of a receiver, if there are any, and nothing else."""
-        begin, end = np.searchsorted(self.receivers, [number, number + 1]).tolist()
-        if begin == end:
-            return []
-        with pa.OSFile(self.path) as file:
-            reader = pa.ipc.open_file(file)
-            return [reader.get_batch(place) for place in range(begin, end)]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of its rows."""
-        with pa.OSFile(self.path) as file:
-            return pa.ipc.open_file(file).schema
+from sdc_dask.kernels.receivers import by_receiver, taken
 
 
 def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile:
     """Write routed rows for the partitions that their keys are of, by known divisions."""
-    return BatchFile.write(path, _table(routed), _receivers(routed, divisions))
+    receivers = _receivers(routed, divisions)
+    if _are_words(routed):
+        return WordFile.write(path, [routed[name].to_numpy() for name in routed], receivers)
+    arrays = [
+        # As they are: a number that is none is not a missing cell here.
+        pa.array(column.to_numpy() if isinstance(column.dtype, np.dtype) else column)
+        for _, column in routed.items()
+    ]
+    return TableFile.write(path, pa.table(arrays, list(routed.columns)), receivers)
+
+
+def receive(files: Sequence[BatchFile], number: int, meta: pd.DataFrame) -> pd.DataFrame:
+    """Read the rows that came to a partition, sorted by their key, which becomes the index.
+
+    `meta` is an empty frame with the columns that were sent, the key in front.
+    """
+    words = words_of(files, number)
+    if words is None:
+        of_numpy = all(isinstance(dtype, np.dtype) for dtype in meta.dtypes)
+        dtype_of = None if of_numpy else pd.ArrowDtype
+        key, values = table_of(files, number, schema_of(files), dtype_of)
+        order = np.argsort(key)
+        return values.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
+    words = taken(words, np.argsort(words[:, 0].view(np.int64)))
+    index = pd.Index(words[:, 0].astype(np.int64), name="key")
+    names, kinds = list(meta.columns[1:]), set(meta.dtypes[1:])
+    if len(kinds) == 1:
+        return pd.DataFrame(words[:, 1:].view(kinds.pop()), index, names, copy=False)
+    columns = {
+        name: np.ascontiguousarray(words[:, j]).view(meta[name].dtype)
+        for j, name in enumerate(names, 1)
+    }
+    return pd.DataFrame(columns, index, copy=False)
+
+
+def words_of(files: Sequence[BatchFile], number: int) -> NDArray[np.uint64] | None:
+    """Return the rows of a receiver in files of words; None if these files are of tables."""
+    of_words = [file for file in files if isinstance(file, WordFile)]
+    if len(of_words) < len(files):
+        return None
+    return np.concatenate([file.read(number) for file in of_words])
+
+
+def schema_of(files: Sequence[BatchFile]) -> pa.Schema | None:
+    """Return the schema of files of tables, which all of them have; None for words."""
+    return files[0].schema if isinstance(files[0], TableFile) else None
+
+
+def table_of(
+    files: Sequence[BatchFile],
+    number: int,
+    schema: pa.Schema,
+    dtype_of: Callable[[pa.DataType], Any] | None,
+) -> tuple[NDArray[np.int64], pd.DataFrame]:
+    """Return the column "key" of all rows of a receiver in files of tables, and other columns.
+
+    Parameters
+    ----------
+    files : sequence of TableFile
+        Of all senders.
+    number : int
+        The receiver.
+    schema : pyarrow.Schema
+        Of the files.
+    dtype_of : callable, optional
+        From types of Arrow to dtypes of pandas; by default numbers are those of numpy.
+    """
+    tables = [file for file in files if isinstance(file, TableFile)]
+    batches = [batch for file in tables for batch in file.read(number, schema)]
+    table = pa.Table.from_batches(batches, schema)
+    values = table.drop_columns("key").to_pandas(types_mapper=dtype_of, ignore_metadata=True)
+    return table.column("key").to_numpy(), values
+
+
+def cut_by_key(
+    routed: pd.DataFrame, divisions: Sequence[int], expected: Sequence[int]
+) -> dict[int, pd.DataFrame]:
+    """Return the routed rows of each partition that may get some, by known divisions."""
+    order, begins = by_receiver(_receivers(routed, divisions), len(divisions) - 1)
+    by_partition = routed.take(order)
+    if sum(int(begins[number + 1] - begins[number]) for number in expected) < len(routed):
+        raise SdcRuntimeError("rows have keys of partitions that expect none: they would be lost.")
+    # Copies: a slice would hold the rows of all.
+    return {n: by_partition.iloc[begins[n] : begins[n + 1]].copy() for n in expected}
+
+
+def put_together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows that came to a partition, sorted by their key, which becomes the index."""
+    routed = pd.concat(parts, ignore_index=True)
+    return routed.take(np.argsort(routed["key"].to_numpy())).set_index("key")
 
 
 def _receivers(routed: pd.DataFrame, divisions: Sequence[int]) -> NDArray[np.int64]:
@@ -75,73 +118,9 @@ def _receivers(routed: pd.DataFrame, divisions: Sequence[int]) -> NDArray[np.int
     return receivers
 
 
-def cut_by_key(
-    routed: pd.DataFrame, divisions: Sequence[int], expected: Sequence[int]
-) -> dict[int, pd.DataFrame]:
-    """Return the routed rows of each partition that may get some, by known divisions."""
-    receivers = _receivers(routed, divisions)
-    by_receiver = routed.take(_by_receiver(receivers))
-    ends = np.cumsum(np.bincount(receivers, minlength=len(divisions) - 1))
-    begins = np.append(0, ends[:-1])
-    if sum(int(ends[number] - begins[number]) for number in expected) < len(routed):
-        raise SdcRuntimeError("rows have keys of partitions that expect none: they would be lost.")
-    # Copies: a slice would hold the rows of all.
-    return {n: by_receiver.iloc[begins[n] : ends[n]].copy() for n in expected}
-
-
-def put_together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows that came to a partition, sorted by their key, which becomes the index."""
-    routed = pd.concat(parts, ignore_index=True)
-    return routed.take(np.argsort(routed["key"].to_numpy())).set_index("key")
-
-
-def _by_receiver(receivers: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Sort rows by their receiver; those of one keep their order."""
-    # Sorting is by radix where numbers have 16 bits.
-    few = receivers.max(initial=0) < 2**16
-    return np.argsort(receivers.astype(np.uint16) if few else receivers, kind="stable")
-
-
-def receive(files: Sequence[BatchFile], number: int, meta: pd.DataFrame) -> pd.DataFrame:
-    """Read the rows that came to a partition, sorted by their key, which becomes the index.
-
-    `meta` is an empty frame with the columns that were sent: numbers of numpy, or any of Arrow.
-    """
-    of_numpy = all(isinstance(dtype, np.dtype) for dtype in meta.dtypes)
-    key, values = keyed_values(files, number, files[0].schema, None if of_numpy else pd.ArrowDtype)
-    order = np.argsort(key)
-    return values.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
-
-
-def keyed_values(
-    files: Sequence[BatchFile],
-    number: int,
-    schema: pa.Schema,
-    dtype_of: Callable[[pa.DataType], Any] | None,
-) -> tuple[NDArray[np.int64], pd.DataFrame]:
-    """Return the column "key" of all rows of a receiver, and the other columns.
-
-    Parameters
-    ----------
-    files : sequence of BatchFile
-        Of all senders.
-    number : int
-        The receiver.
-    schema : pyarrow.Schema
-        Of the files.
-    dtype_of : callable, optional
-        From types of Arrow to dtypes of pandas; by default numbers are those of numpy.
-    """
-    batches = [batch for file in files for batch in file.read(number)]
-    table = pa.Table.from_batches(batches, schema)
-    values = table.drop_columns("key").to_pandas(types_mapper=dtype_of, ignore_metadata=True)
-    return table.column("key").to_numpy(), values
-
-
-def _table(routed: pd.DataFrame) -> pa.Table:
-    arrays = [
-        # As they are: a number that is none is not a missing cell here.
-        pa.array(column.to_numpy() if isinstance(column.dtype, np.dtype) else column)
-        for _, column in routed.items()
-    ]
-    return pa.table(arrays, list(routed.columns))
+def _are_words(routed: pd.DataFrame) -> bool:
+    """Whether all columns are numbers of numpy with 64 bits."""
+    return all(
+        isinstance(dtype, np.dtype) and dtype.kind in "iuf" and dtype.itemsize == 8
+        for dtype in routed.dtypes
+    )

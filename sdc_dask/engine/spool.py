@@ -14,10 +14,12 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdc_dask.engine.batches import BatchFile, keyed_values
+from sdc_dask.engine.batch_files import BatchFile, TableFile, WordFile
+from sdc_dask.engine.batches import schema_of, table_of, words_of
 from sdc_dask.engine.destinations import Values
 from sdc_dask.engine.row_ids import RowIds
 from sdc_dask.errors import SdcRuntimeError
+from sdc_dask.kernels.receivers import taken
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,16 @@ class Spool:
     """The masked values of all records, on disk."""
 
     files: tuple[BatchFile, ...]
-    schema: pa.Schema
+    schema: pa.Schema | None  # of values that are no words
     row_ids: RowIds
 
     def fetch(self, number: int) -> pd.DataFrame:
         """Return the masked values of a home partition, indexed by their positions in it."""
-        key, values = keyed_values(self.files, number, self.schema, _dtype_of)
+        words = words_of(self.files, number)
+        if words is None:
+            key, values = table_of(self.files, number, self.schema, _dtype_of)
+        else:
+            key, values = words[:, 0].view(np.int64), words
         position = self.row_ids.position(key)
         place = np.full(int(position.max(initial=-1)) + 1, -1, np.int64)
         place[position] = np.arange(len(position))
@@ -39,7 +45,11 @@ class Spool:
             raise SdcRuntimeError(
                 f"{len(position) - len(order)} masked rows came back twice: nothing is released."
             )
-        return values.take(order).set_axis(position[order], axis="index")
+        if words is None:
+            return values.take(order).set_axis(position[order], axis="index")
+        numbers = taken(words, order)[:, 1:].view(np.float64)
+        names = [f"v{j}" for j in range(numbers.shape[1])]
+        return pd.DataFrame(numbers, position[order], names, copy=False)
 
 
 def _dtype_of(kind: pa.DataType) -> pd.ArrowDtype | None:
@@ -49,16 +59,7 @@ def _dtype_of(kind: pa.DataType) -> pd.ArrowDtype | None:
 
 def gather_spool(files: Sequence[BatchFile], row_ids: RowIds) -> Spool:
     """Put the files of all partitions together."""
-    return Spool(tuple(files), files[0].schema, row_ids)
-
-
-def _table(rows: NDArray[np.int64], values: Values) -> pa.Table:
-    """Return row ids and values side by side."""
-    if isinstance(values, pd.Series):
-        columns = [pa.array(values, from_pandas=True)]
-    else:
-        columns = [pa.array(values[:, j]) for j in range(values.shape[1])]
-    return pa.table([pa.array(rows), *columns], ["key", *(f"v{j}" for j in range(len(columns)))])
+    return Spool(tuple(files), schema_of(files), row_ids)
 
 
 @dataclass(frozen=True)
@@ -71,4 +72,8 @@ class WriteSpool:
     def __call__(self, rows: NDArray[np.int64], values: Values, number: int) -> BatchFile:
         """Write one file, with a batch for each home partition."""
         path = os.path.join(self.directory, f"{number:06d}")
-        return BatchFile.write(path, _table(rows, values), self.row_ids.partition(rows))
+        homes = self.row_ids.partition(rows)
+        if isinstance(values, pd.Series):
+            table = pa.table({"key": rows, "v0": pa.array(values, from_pandas=True)})
+            return TableFile.write(path, table, homes)
+        return WordFile.write(path, [rows, *values.T], homes)

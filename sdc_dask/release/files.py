@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdc_dask.engine.batches import BatchFile
+from sdc_dask.engine.batch_files import TableFile
 from sdc_dask.engine.classes import ClassSizes
 from sdc_dask.engine.frames import Calls, Task
 from sdc_dask.engine.key_files import KeyFile
@@ -101,7 +101,7 @@ def _seconds(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
     return [pair[1] for pair in pairs]
 
 
-def _parts(sent: Sequence[Scattered]) -> list[BatchFile]:
+def _parts(sent: Sequence[Scattered]) -> list[TableFile]:
     return [each.rows for each in sent]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sdc_dask.engine.batches import BatchFile
+from sdc_dask.engine.batch_files import TableFile
 from sdc_dask.release.directories import Directories
 
 
@@ -48,18 +48,19 @@ class Shuffle:
         """Number of files of the release."""
         return sum(self.directories.files)
 
-    def scatter(self, rows: pa.Table, number: int) -> BatchFile:
+    def scatter(self, rows: pa.Table, number: int) -> TableFile:
         """Send the rows of a piece to files."""
         where = self.directories.of(rows)
         of_each = np.array(self.directories.files)[where]
         drawn = self._chance("piece", number).integers(of_each)
         goes_to = self.directories.begins[where] + drawn
-        return BatchFile.write(os.path.join(self.directory, f"{number:06d}"), rows, goes_to)
+        return TableFile.write(os.path.join(self.directory, f"{number:06d}"), rows, goes_to)
 
-    def gather(self, parts: Sequence[BatchFile], number: int) -> pa.Table:
+    def gather(self, parts: Sequence[TableFile], number: int) -> pa.Table:
         """Return the rows of a file, in random order."""
-        batches = [batch for part in parts for batch in part.read(number)]
-        rows = pa.Table.from_batches(batches, parts[0].schema).combine_chunks()
+        schema = parts[0].schema
+        batches = [batch for part in parts for batch in part.read(number, schema)]
+        rows = pa.Table.from_batches(batches, schema).combine_chunks()
         return rows.take(self._chance("file", number).permutation(rows.num_rows))
 
     def _chance(self, what: str, number: int) -> np.random.Generator:

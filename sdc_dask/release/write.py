@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sdc_dask.engine.batches import BatchFile
+from sdc_dask.engine.batch_files import TableFile
 from sdc_dask.engine.classes import class_keys
 from sdc_dask.engine.columns import one_form, to_float
 from sdc_dask.engine.in_place import Change, change_part
@@ -96,7 +96,7 @@ class Written:
 class Scattered:
     """The rows of a piece, on their way to files."""
 
-    rows: BatchFile
+    rows: TableFile
     fingerprint: Fingerprint
 
 
@@ -129,7 +129,7 @@ def scatter_piece(
 
 def gather_file(
     number: int,
-    parts: Sequence[BatchFile],
+    parts: Sequence[TableFile],
     orders: Mapping[str, pa.Array],
     layout: Layout,
     shuffle: Shuffle,
