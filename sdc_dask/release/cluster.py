@@ -25,6 +25,7 @@ from sdc_dask import messages
 from sdc_dask.engine.frames import on_cluster
 from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError, warn
 from sdc_dask.release import signals
+from sdc_dask.release.heap import GiveBack
 from sdc_dask.release.leftovers import run_directory
 from sdc_dask.release.watch import waited
 
@@ -41,13 +42,12 @@ _SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-# Pages that come and go with every array take a third of the time, and huge pages nearly none of
-# it. Arrays of 4 MiB and more still go back to the system one by one, and smaller ones with the end
-# of the one heap: pools of Arrow and of every thread would keep what is gone for themselves, and
-# Dask would pause a worker that does not need it, for ever.
+# Pages that come and go with every array take a third of the time, and huge pages little of it.
+# Arrays of 2 MiB and more go back to the system one by one, and others by `GiveBack`: pools of
+# Arrow and of every thread would keep what is free, and Dask would pause a worker for it.
 _MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "MALLOC_MMAP_THRESHOLD_": 4 * 2**20,
+    "MALLOC_MMAP_THRESHOLD_": 2 * 2**20,
     "MALLOC_TRIM_THRESHOLD_": 16 * 2**20,
     "MALLOC_ARENA_MAX": 1,
     "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -103,6 +103,7 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
                 scheduler_kwargs={"dashboard": False},
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
+            client.register_plugin(GiveBack())
         yield client
 
 
