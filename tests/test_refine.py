@@ -18,7 +18,7 @@ from sdc_dask import Microaggregation, masking_options
 from sdc_dask.kernels.kd_tree import build_kd_tree
 from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.nearest import nearest_slots, nearest_squares
-from sdc_dask.kernels.refine import quick, refine, strength, thorough
+from sdc_dask.kernels.refinement import Effort, quick, refined, strength, thorough
 from sdc_dask.masking.centroids import Refined, Vmdav
 from sdc_dask.risk.attacks.reach import reaches_of
 
@@ -48,31 +48,47 @@ def random_points(kind: str, n: int, d: int, seed: int) -> Array:
     d=st.integers(1, 4),
     k=st.integers(2, 7),
     sweeps=st.integers(1, 40),
+    apart=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 def test_groups_keep_k_and_lose_no_more(
-    kind: str, n: int, d: int, k: int, sweeps: int, seed: int
+    kind: str, n: int, d: int, k: int, sweeps: int, apart: bool, seed: int
 ) -> None:
     k = min(k, n)
     points = random_points(kind, n, d, seed)
     given_labels = mdav(points, k)
-    labels = refine(points, given_labels, k, strength(sweeps))
+    effort = strength(sweeps)
+    if apart:
+        effort = Effort(effort.cycles, worst=effort.cycles, rounds=sweeps)
+    labels = refined(points, given_labels, k, effort)
     sizes = np.bincount(labels)
     assert sizes.min() >= k
     assert sizes.max() < 2 * k
     before, after = loss(points, given_labels), loss(points, labels)
     assert after <= before * (1 + 1e-9)
-    assert np.array_equal(labels, refine(points, given_labels, k, strength(sweeps)))
+    assert np.array_equal(labels, refined(points, given_labels, k, effort))
 
 
 def test_strength_buys_quality() -> None:
     points = np.random.default_rng(1).random((3_000, 3))
     begin = mdav(points, 5)
-    found = [loss(points, refine(points, begin, 5, strength(sweeps))) for sweeps in (2, 20, 200)]
+    found = [loss(points, refined(points, begin, 5, strength(sweeps))) for sweeps in (2, 20, 200)]
     losses = [loss(points, begin), *found]
     assert losses == sorted(losses, reverse=True)
     assert losses[2] < 0.88 * losses[0]
     assert losses[3] < 0.82 * losses[0]
+
+
+@pytest.mark.parametrize("what", ["worst", "rounds"])
+def test_some_groups_apart_lose_less_than_all_at_once(what: str) -> None:
+    points = np.exp(1.5 * np.random.default_rng(5).normal(size=(1_000, 4)))
+    begin = mdav(points, 5)
+    effort = strength(100)
+    extra = {"worst": effort.cycles} if what == "worst" else {"rounds": 100}
+    at_once = refined(points, begin, 5, effort)
+    assert loss(points, at_once) < loss(points, begin)
+    apart = refined(points, begin, 5, effort._replace(**extra))
+    assert loss(points, apart) < 0.998 * loss(points, at_once)
 
 
 def test_thorough_comes_near_the_best_possible() -> None:
@@ -82,7 +98,7 @@ def test_thorough_comes_near_the_best_possible() -> None:
     points = np.repeat(places, 5, axis=0)[rng.permutation(300)]
     wrong = np.repeat(np.arange(60), 5)  # whoever comes first
     assert loss(points, wrong) > 1
-    assert loss(points, refine(points, wrong, 5, thorough(300))) < 0.01 * loss(points, wrong)
+    assert loss(points, refined(points, wrong, 5, thorough(300))) < 0.01 * loss(points, wrong)
 
 
 def test_groups_are_dissolved_and_formed_where_they_are_needed() -> None:
@@ -90,7 +106,7 @@ def test_groups_are_dissolved_and_formed_where_they_are_needed() -> None:
     rng = np.random.default_rng(3)
     points = np.repeat(rng.random((30, 2)) * 1_000, 7, axis=0) + rng.random((210, 2))
     begin = mdav(points, 3)
-    labels = refine(points, begin, 3, thorough(210))
+    labels = refined(points, begin, 3, thorough(210))
     assert begin.max() + 1 == 70
     assert labels.max() + 1 == 60
     assert loss(points, labels) < 1e-3 * loss(points, begin)
@@ -102,12 +118,12 @@ def test_few_records_far_out_do_no_harm() -> None:
     x = rng.lognormal(0, 1, 2_000)
     points = np.stack([x, x + rng.random(2_000)], axis=1)
     begin = mdav(points, 4)
-    assert loss(points, refine(points, begin, 4, quick(2_000))) < loss(points, begin)
+    assert loss(points, refined(points, begin, 4, quick(2_000))) < loss(points, begin)
 
 
 def test_groups_that_are_too_large_are_refused() -> None:
     with pytest.raises(RuntimeError, match="more than 2k - 1 = 3 records"):
-        refine(np.arange(8.0)[:, None], np.zeros(8, np.int64), 2, strength(1))
+        refined(np.arange(8.0)[:, None], np.zeros(8, np.int64), 2, strength(1))
 
 
 @given(

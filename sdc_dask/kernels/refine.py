@@ -23,11 +23,11 @@ from sdc_dask.kernels.classes import mix
 from sdc_dask.kernels.kd_tree import build_kd_tree, unrolled, width
 from sdc_dask.kernels.nearest import nearest_slots
 
+FEW = 20_000  # records for which more is done than they ask for
 _LEAF_SIZE = 8
 _NEIGHBOURS = 10  # records whose groups one may join
 _LEAVES = 300  # that are searched for them: which are nearest exactly does not matter
 _EVERY = 25  # records between attempts to dissolve a group or to form one
-_MANY = 8  # coordinates in which warmth loses more than it finds
 _COLD = 3  # sweeps in the end that accept nothing that loses
 
 
@@ -51,40 +51,6 @@ class Cycle(NamedTuple):
     evenly: bool
 
 
-def quick(n: int) -> list[Cycle]:
-    """Return what pays most for its time: a second at most for thousands of records."""
-    return strength(50) if n > 20_000 else _several(max(20, min(200, 400_000 // n)))
-
-
-def strength(sweeps: int) -> list[Cycle]:
-    """Return what takes a time that is known, for each record."""
-    return [Cycle(sweeps, 4.0, False)]
-
-
-def thorough(n: int) -> list[Cycle]:
-    """Return what takes some seconds for thousands of records, and finds what there is to find."""
-    return _several(max(50, min(2_000, 8_000_000 // n)))
-
-
-def cooler(cycles: Sequence[Cycle], d: int) -> list[Cycle]:
-    """Return what pays for groups that were refined elsewhere: as much time, with less warmth.
-
-    So much that they are not lost, by benchmarks with d from 2 to 10 coordinates.
-
-    Examples
-    --------
-    >>> cooler(strength(50), d=3)
-    [Cycle(sweeps=50, warmth=2.0, evenly=False)]
-    """
-    share = 0.5 if d < _MANY else 0.25
-    return [cycle._replace(warmth=share * cycle.warmth) for cycle in cycles]
-
-
-def _several(sweeps: int) -> list[Cycle]:
-    first = [Cycle(sweeps, warmth, False) for warmth in (8.0, 4.0)]
-    return first + [Cycle(2 * sweeps, warmth, True) for warmth in (8.0, 4.0, 2.0)]
-
-
 class Groups(NamedTuple):
     """Records in groups, of which some may be empty."""
 
@@ -97,7 +63,12 @@ class Groups(NamedTuple):
 
 
 def refine(
-    points: NDArray[np.float64], labels: NDArray[np.int64], k: int, cycles: Sequence[Cycle]
+    points: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    k: int,
+    cycles: Sequence[Cycle],
+    *,
+    surely: bool = True,
 ) -> NDArray[np.int64]:
     """Return groups of at least k records with a smaller sum of squared errors.
 
@@ -112,6 +83,9 @@ def refine(
     cycles : sequence of Cycle
         One after the other, each from the best groups so far. Time grows with their sweeps, and
         loss falls.
+    surely : bool
+        Whether one more cycle follows if none has found groups that lose less. It accepts nothing
+        that loses, finds less, and takes as long as the first.
 
     Returns
     -------
@@ -129,7 +103,7 @@ def refine(
     --------
     >>> import numpy as np
     >>> points = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [9.0]])
-    >>> refine(points, np.array([0, 0, 1, 1, 1, 2, 2]), k=2, cycles=strength(100))
+    >>> refine(points, np.array([0, 0, 1, 1, 1, 2, 2]), k=2, cycles=[Cycle(100, 4.0, False)])
     array([0, 0, 0, 1, 1, 2, 2])
     """
     n, d = points.shape
@@ -138,22 +112,24 @@ def refine(
     if np.bincount(labels).max() >= 2 * k:
         raise SdcRuntimeError(f"a group has more than 2k - 1 = {2 * k - 1} records.")
     tree = build_kd_tree(points, np.ones(d), _LEAF_SIZE)
-    count = min(max(_NEIGHBOURS, 2 * k), n - 1)
+    # A few more than a group has are enough, and twice as many find more where time is no matter.
+    wanted = 2 * k if n <= FEW else 5 * k // 4
+    count = min(max(_NEIGHBOURS, wanted), n - 1)
     near, squares = nearest_slots(tree, count, most=_LEAVES + count)
     dims = unrolled(d, n, most=5)
     best = labels[tree.rows]
-    least = loss = _loss(tree.points, best, n // k)
+    least = loss = loss_of(tree.points, best)
     mean = np.full(n, loss / n)
     hoped = np.minimum(squares[:, : k - 1].sum(axis=1) / (2 * k), 8 * mean)
-    cold = Cycle(cycles[0].sweeps, 0.0, True)  # finds less, and never loses
-    for number, cycle in enumerate([*cycles, cold]):
+    cold = Cycle(cycles[0].sweeps, 0.0, True)
+    for number, cycle in enumerate([*cycles, cold] if surely else cycles):
         if cycle is cold and least < loss:
             break
         threshold = (mean if cycle.evenly else hoped) * cycle.warmth
         found = _annealed(
             dims, tree.points, best, near, threshold, k, cycle.sweeps, np.uint64(number)
         )
-        now = _loss(tree.points, found, n // k)
+        now = loss_of(tree.points, found)
         if now < least:
             best, least = found, now
     if not least < loss:
@@ -162,14 +138,26 @@ def refine(
         raise SdcRuntimeError(f"a group has fewer than k={k} records.")
     by_row = np.empty_like(labels)
     by_row[tree.rows] = best
-    _, first, number_of = np.unique(by_row, return_index=True, return_inverse=True)
+    return by_first_record(by_row)
+
+
+def by_first_record(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return groups numbered from 0, in the order of their first records.
+
+    Examples
+    --------
+    >>> by_first_record(np.array([7, 7, 2, 9, 2, 7]))
+    array([0, 0, 1, 2, 1, 0])
+    """
+    _, first, number_of = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number_of]
 
 
 @jit
-def _loss(points, label, groups):
+def loss_of(points, label):
     """Return the sum of squared distances to the means of groups."""
     n, d = points.shape
+    groups = label.max() + 1
     size = np.zeros(groups)
     mean = np.zeros((groups, d))
     for i in range(n):
@@ -213,12 +201,12 @@ def _annealed(dims, points, given, near, threshold, k, sweeps, seed):
         left = max(0.0, 1.0 - sweep / sweeps)
         for step in range(n):
             x = step if sweep % 2 == 0 else n - 1 - step
-            draw = _draw(random)
-            limit = threshold[x] * left * left * _share(draw)
+            chance = draw(random)
+            limit = threshold[x] * left * left * _share(chance)
             turn += 1
             if turn == _EVERY:
                 turn = 0
-                if draw & np.uint64(1):
+                if chance & np.uint64(1):
                     gone = groups.label[x]
                     if _dissolve(dims, groups, gone, near, limit, moved):
                         empty[empties] = gone
@@ -228,13 +216,13 @@ def _annealed(dims, points, given, near, threshold, k, sweeps, seed):
                 ):
                     empties -= 1
                 continue
-            to = groups.label[near[x, _below(draw, 0, choice)]]
-            _exchange(dims, groups, x, to, k, draw, limit)
+            to = groups.label[near[x, below(chance, 0, choice)]]
+            _exchange(dims, groups, x, to, k, chance, limit)
     return groups.label
 
 
 @jit
-def _exchange(dims, groups, x, to, k, draw, limit):
+def _exchange(dims, groups, x, to, k, chance, limit):
     """Move a record to a group, or let it change places with one of it, unless that loses much."""
     points = groups.points
     own = groups.label[x]
@@ -249,7 +237,7 @@ def _exchange(dims, groups, x, to, k, draw, limit):
         _remove(dims, groups, x)
         _add(dims, groups, x, to)
         return
-    z = groups.member[to, _below(draw, 16, others)]
+    z = groups.member[to, below(chance, 16, others)]
     between = 0.0
     for j in range(width(dims, points)):
         gap = points[z, j] - points[x, j]
@@ -375,20 +363,20 @@ def _add(dims, groups, x, g):
 
 
 @jit
-def _draw(random):
+def draw(random):
     """Return 64 random bits."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     return mix(random[0])
 
 
 @jit
-def _below(draw, shift, count):
+def below(chance, shift, count):
     """Return a number from 0 to count - 1, by 16 of the bits from a place on."""
-    bits = (draw >> np.uint64(shift)) & np.uint64(0xFFFF)
+    bits = (chance >> np.uint64(shift)) & np.uint64(0xFFFF)
     return np.int64((bits * np.uint64(count)) >> np.uint64(16))
 
 
 @jit
-def _share(draw):
+def _share(chance):
     """Return a number from 0 to 1, by the 32 highest bits."""
-    return np.float64(draw >> np.uint64(32)) * 2.0**-32
+    return np.float64(chance >> np.uint64(32)) * 2.0**-32

@@ -19,7 +19,7 @@ from sdc_dask.kernels.groups import replace_by_centroids
 from sdc_dask.kernels.kd_tree import build_kd_tree
 from sdc_dask.kernels.mdav import mdav
 from sdc_dask.kernels.ordered import ordered
-from sdc_dask.kernels.refine import Cycle, cooler, quick, refine, strength, thorough
+from sdc_dask.kernels.refinement import Effort, cooler, quick, refined, strength, thorough
 from sdc_dask.kernels.vmdav import vmdav
 from sdc_dask.masking.mixed import NominalColumns, Representatives, rounded
 
@@ -103,7 +103,7 @@ class Refined:
         """Return the group of every record."""
         spread = self.nominal.spread(values, points)
         labels = _cut_large(self._begin(values, points, spread), spread, self.k)
-        return refine(spread, labels, self.k, self._cycles(len(points)))
+        return refined(spread, labels, self.k, self._effort(len(points)))
 
     def again(
         self,
@@ -113,10 +113,10 @@ class Refined:
     ) -> NDArray[np.int64]:
         """Return groups that lose less than others that were refined elsewhere, or these."""
         spread = self.nominal.spread(values, points)
-        cycles = cooler(self._cycles(len(points)), spread.shape[1])
-        return refine(spread, labels, self.k, cycles)
+        effort = cooler(self._effort(len(points)), spread.shape[1])
+        return refined(spread, labels, self.k, effort)
 
-    def _cycles(self, n: int) -> list[Cycle]:
+    def _effort(self, n: int) -> Effort:
         if isinstance(self.strength, str):
             return thorough(n)
         return quick(n) if self.strength is True else strength(self.strength)
