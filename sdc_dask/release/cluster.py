@@ -43,10 +43,10 @@ _SETTINGS = {
     "distributed.worker.http.routes": [],
 }
 # Pages that come and go with every array take a third of the time, and huge pages little of it.
+_HUGE_PAGES = "glibc.malloc.hugetlb=1"
 # Arrays of 2 MiB and more go back to the system one by one, and others by `GiveBack`: pools of
 # Arrow and of every thread would keep what is free, and Dask would pause a worker for it.
 _MEMORY = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     "MALLOC_MMAP_THRESHOLD_": 2 * 2**20,
     "MALLOC_TRIM_THRESHOLD_": 16 * 2**20,
     "MALLOC_ARENA_MAX": 1,
@@ -76,6 +76,8 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     distributed.Client
     """
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
+    tunables = environment.get("GLIBC_TUNABLES") or os.environ.get("GLIBC_TUNABLES")
+    environment["GLIBC_TUNABLES"] = ":".join(filter(None, [tunables, _HUGE_PAGES]))
     with (
         # Shuffles and spilling write original values: into a directory of this run's own.
         run_directory(Path(tempfile.gettempdir())) as scratch,
