@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 from distributed import Worker, WorkerPlugin
@@ -31,7 +32,7 @@ class GiveBack(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Begin to look at the memory of a worker."""
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        trim = _malloc_trim()
         limit = worker.memory_manager.memory_limit
         if trim is None or not limit:
             return
@@ -48,3 +49,8 @@ class GiveBack(WorkerPlugin):
         callback: Any = getattr(self, "_callback", None)
         if callback is not None:
             callback.stop()
+
+
+def _malloc_trim() -> Any:
+    """Return the function of the C library, if it has it."""
+    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
