@@ -25,7 +25,7 @@ from sdc_dask.kernels.tree import TreeArrays, descend
 
 MAX_AXES = 12
 MAX_BITS = 16
-MORE_HALVES = 4
+MORE_HALVES = 3
 MAX_ROUNDS = 64
 MAX_LEAVES = 2**22
 
