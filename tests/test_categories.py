@@ -367,6 +367,12 @@ def test_noise_beyond_a_dtype_is_an_error(dtype: str) -> None:
         frame.sdc.add_noise(["x"], sd=0.5, random_state=1)
 
 
+def test_noise_whose_deviation_is_beyond_floats_is_an_error() -> None:
+    frame = pd.DataFrame({"x": [1e300, 1.7e308], "y": [1.0, 2.0]})
+    with pytest.raises(SdcError, match=r"noise of sd=3 deviations is beyond .*: 'x'\. Divide"):
+        frame.sdc.add_noise(["x", "y"], sd=3, random_state=1)
+
+
 def test_errors_of_noise() -> None:
     frame = people()
     with pytest.raises(SdcError, match="above 0"):

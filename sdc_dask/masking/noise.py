@@ -142,7 +142,17 @@ class Noise(Spec):
         root = np.diag(deviations)
         if self.correlated:
             root = _root(co_moments(frame, self.columns).correlation()) * root.diagonal()[:, None]
-        return [AddNoise(self, Rows(scanned.rows), self.sd * root, entropy)]
+        with np.errstate(over="ignore"):
+            root = self.sd * root
+        large = [
+            name for name, row in zip(self.columns, root, strict=True) if not np.isfinite(row).all()
+        ]
+        if large:
+            raise SdcValueError(
+                f"noise of sd={self.sd:g} deviations is beyond what float64 holds in columns: "
+                f"{arguments.listed(large)}. Divide their values, or pass a smaller sd."
+            )
+        return [AddNoise(self, Rows(scanned.rows), root, entropy)]
 
 
 def _root(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
