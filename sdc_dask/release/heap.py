@@ -9,8 +9,8 @@ from typing import Any
 from distributed import Worker, WorkerPlugin
 from tornado.ioloop import PeriodicCallback
 
-_EVERY = 100.0
-_SHARE = 0.6
+_EVERY = 100.0  # milliseconds
+_SHARE = 0.6  # of the limit, above which memory is little
 
 
 class GiveBack(WorkerPlugin):
