@@ -88,7 +88,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A case on a cluster takes seconds, and says little that the others and threads do not. The last
     is long too, if the test says so: others take the same road. One process runs all of them in a
     row, and one those that share another cluster.
+
+    Data that chance draws may look like a slip, which is no reason for such a test to fail.
     """
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.filterwarnings("ignore::sdc_dask.errors.Advice"))
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
         if _is_on_cluster(item):

@@ -63,7 +63,6 @@ from sdc_dask.aggregation import power, sigmoid, threshold
 pytestmark = [
     # Dask, when it puts partitions with categories together that have tuples for names.
     pytest.mark.filterwarnings("ignore:Constructing a DataFrame from a list of sequences"),
-    pytest.mark.filterwarnings("ignore::sdc_dask.errors.Advice"),  # of slips, drawn by chance
     pytest.mark.filterwarnings("ignore:fuzzy microaggregation does not guarantee"),
     pytest.mark.filterwarnings("ignore:kappa=.* is small"),
 ]
