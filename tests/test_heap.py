@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from sdc_dask.release.cluster import _environment
 from sdc_dask.release.heap import GiveBack
 
 ARRAYS, BYTES = 4_000, 50_000
@@ -55,6 +56,13 @@ def test_free_memory_below_what_is_in_use_goes_back() -> None:
 
     assert run(limit=ARRAYS * BYTES) > ARRAYS * BYTES / 2
     assert run(limit=2**50) < ARRAYS * BYTES / 2  # far away
+
+
+def test_settings_of_the_c_library_that_are_there_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=3")
+    assert _environment()["GLIBC_TUNABLES"] == "glibc.malloc.check=3:glibc.malloc.hugetlb=1"
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    assert _environment()["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pytest
 import sdc_dask
 from sdc_dask import Microaggregation, RankSwap
 from sdc_dask.engine.batch_files import TableFile, WordFile
+from sdc_dask.engine.batches import words_of
 from sdc_dask.release import files as files_module
 from sdc_dask.release import source as source_module
 from sdc_dask.release.categories import Order, merged_orders
@@ -185,6 +186,17 @@ def test_batches_of_words(tmp_path: Path) -> None:
     assert np.array_equal(read[2][:, 1], odd[[0, 2]].view(np.uint64))
     nobody = WordFile.write(str(tmp_path / "none"), [keys[:0]], np.array([], np.int64))
     assert nobody.read(0).shape == (0, 1)
+
+
+def test_words_are_never_taken_for_others(tmp_path: Path) -> None:
+    to, keys = np.zeros(2, np.int64), np.arange(2)
+    one = WordFile.write(str(tmp_path / "one"), [keys, np.array([1.0, 2.0])], to)
+    whole = WordFile.write(str(tmp_path / "whole"), [keys, np.array([1, 2])], to)
+    table = TableFile.write(str(tmp_path / "table"), pa.table({"key": keys, "v": [1, 2]}), to)
+    for other in (whole, table):
+        for files in ([one, other], [other, one]):
+            with pytest.raises(RuntimeError, match="not the same dtypes in all partitions"):
+                words_of(files, 0)
 
 
 def test_a_file_of_batches_that_was_cut_is_told(tmp_path: Path) -> None:

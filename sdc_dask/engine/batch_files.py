@@ -55,9 +55,9 @@ class BatchFile:
 
 @dataclass(frozen=True)
 class WordFile(BatchFile):
-    """Rows of words of 64 bits: numbers, whatever they are."""
+    """Rows of words of 64 bits: numbers of numpy."""
 
-    width: int
+    kinds: tuple[str, ...]  # dtypes of the columns
 
     @classmethod
     def write(cls, path: str, columns: list[NDArray], receivers: NDArray[np.int64]) -> WordFile:
@@ -73,11 +73,11 @@ class WordFile(BatchFile):
             return begins * _WORD * len(columns)
 
         _write(path, number, body)
-        return cls(path, number, len(columns))
+        return cls(path, number, tuple(column.dtype.str for column in columns))
 
     def read(self, number: int) -> NDArray[np.uint64]:
         """Read the rows of a receiver, in their order."""
-        return np.frombuffer(self._bytes_of(number), np.uint64).reshape(-1, self.width)
+        return np.frombuffer(self._bytes_of(number), np.uint64).reshape(-1, len(self.kinds))
 
 
 @dataclass(frozen=True)

@@ -34,31 +34,43 @@ def receive(files: Sequence[BatchFile], number: int, meta: pd.DataFrame) -> pd.D
 
     `meta` is an empty frame with the columns that were sent, the key in front.
     """
-    words = words_of(files, number)
-    if words is None:
+    found = words_of(files, number)
+    if found is None:
         of_numpy = all(isinstance(dtype, np.dtype) for dtype in meta.dtypes)
         dtype_of = None if of_numpy else pd.ArrowDtype
         key, values = table_of(files, number, schema_of(files), dtype_of)
         order = np.argsort(key)
         return values.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
+    words, dtypes = found
     words = taken(words, np.argsort(words[:, 0].view(np.int64)))
     index = pd.Index(words[:, 0].astype(np.int64), name="key")
-    names, kinds = list(meta.columns[1:]), set(meta.dtypes[1:])
-    if len(kinds) == 1:
-        return pd.DataFrame(words[:, 1:].view(kinds.pop()), index, names, copy=False)
+    names, dtypes = list(meta.columns[1:]), dtypes[1:]
+    if len(set(dtypes)) == 1:
+        return pd.DataFrame(words[:, 1:].view(dtypes[0]), index, names, copy=False)
     columns = {
-        name: np.ascontiguousarray(words[:, j]).view(meta[name].dtype)
-        for j, name in enumerate(names, 1)
+        name: np.ascontiguousarray(words[:, j]).view(dtype)
+        for j, (name, dtype) in enumerate(zip(names, dtypes, strict=True), 1)
     }
     return pd.DataFrame(columns, index, copy=False)
 
 
-def words_of(files: Sequence[BatchFile], number: int) -> NDArray[np.uint64] | None:
-    """Return the rows of a receiver in files of words; None if these files are of tables."""
+def words_of(
+    files: Sequence[BatchFile], number: int
+) -> tuple[NDArray[np.uint64], list[np.dtype]] | None:
+    """Return the rows of a receiver in files of words, and the dtypes of their columns.
+
+    None if these files are of tables.
+    """
     of_words = [file for file in files if isinstance(file, WordFile)]
-    if len(of_words) < len(files):
+    if not of_words:
         return None
-    return np.concatenate([file.read(number) for file in of_words])
+    kinds = of_words[0].kinds
+    if len(of_words) < len(files) or any(file.kinds != kinds for file in of_words):
+        raise SdcRuntimeError(
+            "routed columns have not the same dtypes in all partitions: cast them first."
+        )
+    words = np.concatenate([file.read(number) for file in of_words])
+    return words, [np.dtype(kind) for kind in kinds]
 
 
 def schema_of(files: Sequence[BatchFile]) -> pa.Schema | None:

@@ -32,11 +32,11 @@ class Spool:
 
     def fetch(self, number: int) -> pd.DataFrame:
         """Return the masked values of a home partition, indexed by their positions in it."""
-        words = words_of(self.files, number)
-        if words is None:
+        found = words_of(self.files, number)
+        if found is None:
             key, values = table_of(self.files, number, self.schema, _dtype_of)
         else:
-            key, values = words[:, 0].view(np.int64), words
+            key = found[0][:, 0].view(np.int64)
         position = self.row_ids.position(key)
         place = np.full(int(position.max(initial=-1)) + 1, -1, np.int64)
         place[position] = np.arange(len(position))
@@ -45,9 +45,10 @@ class Spool:
             raise SdcRuntimeError(
                 f"{len(position) - len(order)} masked rows came back twice: nothing is released."
             )
-        if words is None:
+        if found is None:
             return values.take(order).set_axis(position[order], axis="index")
-        numbers = taken(words, order)[:, 1:].view(np.float64)
+        words, (_, dtype, *_) = found
+        numbers = taken(words, order)[:, 1:].view(dtype)
         names = [f"v{j}" for j in range(numbers.shape[1])]
         return pd.DataFrame(numbers, position[order], names, copy=False)
 

@@ -112,7 +112,7 @@ def refine(
     if np.bincount(labels).max() >= 2 * k:
         raise SdcRuntimeError(f"a group has more than 2k - 1 = {2 * k - 1} records.")
     tree = build_kd_tree(points, np.ones(d), _LEAF_SIZE)
-    # A few more than a group has are enough, and twice as many find more where time is no matter.
+    # A few more than a group has are enough, and twice as many find more, for more time.
     wanted = 2 * k if n <= FEW else 5 * k // 4
     count = min(max(_NEIGHBOURS, wanted), n - 1)
     near, squares = nearest_slots(tree, count, most=_LEAVES + count)

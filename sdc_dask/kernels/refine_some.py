@@ -25,19 +25,8 @@ def refine_worst(
 ) -> NDArray[np.int64]:
     """Refine the groups that lose most: as many as have a share of the loss, for several shares.
 
-    Parameters
-    ----------
-    points : ndarray of float64, shape (n, d), C order
-        Coordinates in which distances are Euclidean. Finite.
-    labels : ndarray of int64, shape (n,)
-        The group of every record, numbered from 0 without gaps; groups have k to 2k - 1 records.
-    k : int
-    cycles : sequence of Cycle
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Groups that lose less, numbered by their first records; or those that were given.
+    Parameters and result are those of :func:`~sdc_dask.kernels.refine.refine`; groups that are
+    given are numbered without gaps.
 
     Examples
     --------

@@ -75,9 +75,6 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
     ------
     distributed.Client
     """
-    environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
-    tunables = environment.get("GLIBC_TUNABLES") or os.environ.get("GLIBC_TUNABLES")
-    environment["GLIBC_TUNABLES"] = ":".join(filter(None, [tunables, _HUGE_PAGES]))
     with (
         # Shuffles and spilling write original values: into a directory of this run's own.
         run_directory(Path(tempfile.gettempdir())) as scratch,
@@ -86,7 +83,7 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
                 **_SETTINGS,
                 "temporary-directory": str(scratch),
                 "scheduler": None,
-                "distributed.nanny.pre-spawn-environ": environment,
+                "distributed.nanny.pre-spawn-environ": _environment(),
             }
         ),
         contextlib.ExitStack() as stack,
@@ -107,6 +104,13 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
             client = stack.enter_context(Client(stack.enter_context(cluster)))
             client.register_plugin(GiveBack())
         yield client
+
+
+def _environment() -> dict[str, Any]:
+    """Return what workers start with: what is configured, and how they use memory."""
+    environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
+    tunables = environment.get("GLIBC_TUNABLES") or os.environ.get("GLIBC_TUNABLES")
+    return environment | {"GLIBC_TUNABLES": ":".join(filter(None, [tunables, _HUGE_PAGES]))}
 
 
 # What a cluster must have
