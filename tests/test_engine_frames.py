@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from distributed.utils import key_split_group
 
 from sdc_dask.engine.frames import (
     Calls,
@@ -54,6 +55,13 @@ def test_what_waits_brings_no_graph() -> None:
     name = call.wait_for(task)
     assert (name.key, dict(name.dask)) == (task.key, {})
     assert Calls(lazy=False).wait_for(3) == 3
+
+
+def test_dask_sees_which_tasks_are_alike() -> None:
+    call = Calls(lazy=True)
+    groups = [key_split_group(call(function, 1).key) for function in (abs, abs, round)]
+    assert groups[0] == groups[1] != groups[2]
+    assert groups[0] != key_split_group(Calls(lazy=True)(abs, 1).key)
 
 
 @both

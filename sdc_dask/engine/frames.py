@@ -99,7 +99,7 @@ class Calls:
     --------
     >>> call = Calls(lazy=True)
     >>> call(max, 3, 5)  # doctest: +ELLIPSIS
-    Delayed('max-...')
+    Delayed(('max-...', 0))
     >>> call.compute(call(max, 3, 5)), Calls(lazy=False)(max, 3, 5)
     (5, 5)
     """
@@ -107,6 +107,8 @@ class Calls:
     lazy: bool
     folder: str | None = None  # that all workers reach: through which rows are routed, if there is
     graph: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    token: str = field(default_factory=lambda: uuid.uuid4().hex, repr=False, compare=False)
+    numbers: Iterator[int] = field(default_factory=itertools.count, repr=False, compare=False)
 
     @classmethod
     def of(cls, frame: Frame, folder: str | None = None) -> Calls:
@@ -120,7 +122,10 @@ class Calls:
         """
         if not self.lazy:
             return function(*args)
-        name = f"{getattr(function, '__name__', 'call').strip('_')}-{uuid.uuid4().hex}"
+        # Calls of one function have one name and a number each, so that Dask sees that they are
+        # alike: those that wait for nothing more are given to whichever worker is free.
+        text = getattr(function, "__name__", "call").strip("_")
+        name = (f"{text}-{self.token}", next(self.numbers))
         lengths = [len(arg) if _has_tasks(arg) else None for arg in args]
         flat: list[Any] = []
         for arg, length in zip(args, lengths, strict=True):
