@@ -20,17 +20,20 @@ from sdc_dask.kernels.mdav_few import compile_from_now_on
 from sdc_dask.masking.microaggregation import Microaggregation
 from sdc_dask.masking.rank_swap import RankSwap
 
-FEW = 3_000  # records: loops over columns are not unrolled for them
+FEW = 3_000  # records, which are scanned: so many have no tree
+SOME = 15_000  # for which loops over columns are not unrolled
 MANY = 20_000  # for which they are
 
 
-def _frame() -> pd.DataFrame:
-    return datasets.uniform(FEW, 2, seed=0).compute(scheduler="sync").set_axis(["x", "y"], axis=1)
+def _frame(records: int = FEW) -> pd.DataFrame:
+    return (
+        datasets.uniform(records, 2, seed=0).compute(scheduler="sync").set_axis(["x", "y"], axis=1)
+    )
 
 
 def _trees() -> None:
-    # The two methods have the tree of live records in common.
-    frame = _frame()
+    # The two methods have the tree of live records in common, and what is left in the end is few.
+    frame = _frame(SOME)
     frame.sdc.microaggregate(["x", "y"], k=3, blocking=None)
     frame.sdc.microaggregate(["x", "y"], k=3, method="vmdav", blocking=None)
 

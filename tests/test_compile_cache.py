@@ -1,15 +1,23 @@
-"""Kernels where nothing can be written: the package works, and says once why it is slow."""
+"""How kernels are compiled, and that the package works where nothing can be written."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
-from sdc_dask.kernels import _jit
+from sdc_dask import kernels
+from sdc_dask.kernels import _jit, neighbours
+from sdc_dask.kernels.mdav import mdav
+from sdc_dask.kernels.refine import Cycle, refine
+from sdc_dask.kernels.vmdav import vmdav
 
 # Permissions do not bind everybody: numba is told what it would find out.
 READ_ONLY = """
@@ -53,3 +61,34 @@ def test_workers_leave_it_to_the_process_that_started_them(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _jit._say_no_cache.__wrapped__()
+
+
+def test_parts_of_kernels_return_no_arrays() -> None:
+    # Nobody counts who holds what they return: it would be freed while it is in use.
+    points = np.random.default_rng(1).normal(size=(16_000, 1))
+    refine(points, mdav(points, 5), 5, [Cycle(1, 1.0, True)])
+    vmdav(points, 5, 0.2)
+    neighbours.count_ties(
+        neighbours.search_tree(neighbours.distinct(points), np.ones(1)),
+        points[:3],
+        np.zeros(3),
+        np.ones(1),
+    )
+    modules = [
+        importlib.import_module(f"sdc_dask.kernels.{each.name}")
+        for each in pkgutil.iter_modules(kernels.__path__)
+    ]
+    parts = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, Dispatcher) and not each.targetoptions.get("_nrt", True)
+    }
+    returned = {
+        str(overload.signature.return_type)
+        for part in parts
+        for overload in part.overloads.values()
+    }
+    assert len(parts) > 30
+    assert len(returned) > 3
+    assert not [text for text in returned if "array" in text.lower()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.grid import centred, exact_count, grid_unit
-from sdc_dask.kernels.mdav import mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.mdav import mdav, mdav_brute, mdav_indexed, mdav_narrow
 from sdc_dask.kernels.vmdav import vmdav, vmdav_brute, vmdav_indexed
 
 Record = list[Fraction]
@@ -103,6 +103,7 @@ def test_mdav_is_exact_on_grids(values: np.ndarray, k: int) -> None:
     points = coordinates_of(values).points(values)
     assert mdav(points, k).tolist() == expected
     assert mdav_brute(centred(points), k).tolist() == expected
+    assert mdav_narrow(centred(points), k).tolist() == expected
     assert mdav_indexed(centred(points), k).tolist() == expected
 
 
@@ -201,4 +202,5 @@ def test_kernels_agree_on_grids(levels: int, d: int) -> None:
     assert (exact_count(points) >= len(points)) == (levels < 100_000)
     for k in (2, 7):
         np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+        np.testing.assert_array_equal(mdav_brute(points, k), mdav_narrow(points, k))
         np.testing.assert_array_equal(vmdav_brute(points, k, 1.1), vmdav_indexed(points, k, 1.1))

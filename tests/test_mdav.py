@@ -1,4 +1,4 @@
-"""MDAV: both kernels against a plain implementation, and against published figures."""
+"""MDAV: all kernels against a plain implementation, and against published figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from hypothesis.extra import numpy as hnp
 from sdc_dask.kernels import mdav_few as few
 from sdc_dask.kernels._jit import is_compiled, jit
 from sdc_dask.kernels.kd_tree import unrolled
-from sdc_dask.kernels.mdav import _mdav_brute, _mdav_indexed, mdav, mdav_brute, mdav_indexed
+from sdc_dask.kernels.mdav import (
+    _fewest_narrow,
+    _group_narrow,
+    _in_rounds,
+    _mdav_brute,
+    _most_narrow,
+    mdav,
+    mdav_brute,
+    mdav_indexed,
+    mdav_narrow,
+)
 from sdc_dask.kernels.mdav_few import mdav_few, sooner_than_compiled
 from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
 
@@ -57,6 +67,7 @@ def test_kernels_equal_the_plain_algorithm(n: int, d: int, k: int) -> None:
     points -= points.mean(axis=0)
     expected = plain_mdav(points, k)
     np.testing.assert_array_equal(mdav_brute(points, k), expected)
+    np.testing.assert_array_equal(mdav_narrow(points, k), expected)
     np.testing.assert_array_equal(mdav_indexed(points, k), expected)
     np.testing.assert_array_equal(mdav_few(points, k), mdav(points, k))
 
@@ -68,7 +79,9 @@ def test_kernels_agree_on_ties(levels: int, d: int) -> None:
     points = rng.integers(0, levels, (3_000, d)).astype(float)
     points -= points.mean(axis=0)
     for k in (2, 3, 10):
-        np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+        expected = mdav_brute(points, k)
+        np.testing.assert_array_equal(mdav_narrow(points, k), expected)
+        np.testing.assert_array_equal(mdav_indexed(points, k), expected)
     np.testing.assert_array_equal(mdav_few(points, 3), mdav(points, 3))
 
 
@@ -117,14 +130,60 @@ def test_kernels_that_are_compiled_are_known(monkeypatch: pytest.MonkeyPatch) ->
         lambda rng, n: rng.normal(size=(n, 12)),
         lambda rng, n: 1e9 + rng.normal(size=(n, 2)),
         lambda rng, n: 1e-160 * rng.normal(size=(n, 2)),  # squares are subnormal
+        lambda rng, n: 1e155 * rng.normal(size=(n, 2)),  # squares are infinite
+        # In single precision, most of these are equal.
+        lambda rng, n: np.append(1e-9 * rng.normal(size=(n - 1, 3)), [[1.0, 2.0, 3.0]], axis=0),
+        lambda rng, n: rng.normal(size=(n, 2)) * 10.0 ** rng.integers(-12, 0, (n, 1)),
+        # On a sphere, where almost all are farthest from the centroid.
+        lambda rng, n: (lambda x: x / np.linalg.norm(x, axis=1)[:, None])(rng.normal(size=(n, 3))),
     ],
-    ids=["uniform", "skewed", "line", "wide", "offset", "tiny"],
+    ids=["uniform", "skewed", "line", "wide", "offset", "tiny", "huge", "far", "scales", "sphere"],
 )
 def test_kernels_agree_on_shapes(shape: object) -> None:
     points = shape(np.random.default_rng(3), 5_000)
     points -= points.mean(axis=0)
     for k in (3, 20):
-        np.testing.assert_array_equal(mdav_brute(points, k), mdav_indexed(points, k))
+        expected = mdav_brute(points, k)
+        np.testing.assert_array_equal(mdav_narrow(points, k), expected)
+        np.testing.assert_array_equal(mdav_indexed(points, k), expected)
+        # From one to the other, when half are left
+        np.testing.assert_array_equal(_in_rounds(points, k, 2_500, ()), expected)
+
+
+@pytest.mark.parametrize("k", [3, 50])
+@pytest.mark.parametrize("d", [1, 4])
+def test_mdav_is_the_same_with_the_kernel_for_every_number(d: int, k: int) -> None:
+    rng = np.random.default_rng(d + k)
+    fewest, most = _fewest_narrow(k), _most_narrow(d, k)
+    assert 2 * k < fewest < most
+    for n in (fewest - 1, fewest, *([] if k > 3 else [most, most + 1])):
+        points = rng.normal(size=(n, d))
+        points -= points.mean(axis=0)
+        np.testing.assert_array_equal(mdav(points, k), mdav_indexed(points, k))
+
+
+def test_single_precision_that_leaves_all_in_doubt_is_given_up() -> None:
+    points = np.repeat([[0.0, 0.0], [1.0, 2.0]], 1_000, axis=0)
+    points -= points.mean(axis=0)
+    found = np.full(len(points), -1)
+    label, precise = _group_narrow(points, 3, points.sum(axis=0), 0, 0, found)
+    assert not precise
+    assert 0 <= label < 300
+    np.testing.assert_array_equal(mdav_narrow(points, 3), mdav_brute(points, 3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    points=hnp.arrays(
+        float,
+        st.tuples(st.integers(20, 300), st.integers(1, 6)),
+        elements=st.floats(-4, 4, width=16) | st.floats(-1e-7, 1e-7) | st.sampled_from([1.0, 2.0]),
+    ),
+    k=st.integers(2, 9),
+)
+def test_single_precision_decides_nothing(points: np.ndarray, k: int) -> None:
+    points = points - points.mean(axis=0)
+    np.testing.assert_array_equal(mdav_narrow(points, k), mdav_brute(points, k))
 
 
 def test_the_heap_finds_the_farthest_wherever_the_centroid_goes() -> None:
@@ -146,7 +205,7 @@ def test_the_heap_finds_the_farthest_wherever_the_centroid_goes() -> None:
 def test_unrolled_loops_form_the_same_groups(d: int) -> None:
     points = np.random.default_rng(d).normal(size=(5_000, d))
     points -= points.mean(axis=0)
-    np.testing.assert_array_equal(_mdav_indexed(points, 3, (0,) * d), mdav_indexed(points, 3))
+    np.testing.assert_array_equal(_in_rounds(points, 3, 0, (0,) * d), mdav_indexed(points, 3))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +229,7 @@ def test_few_records_and_many_dimensions_are_not_worth_unrolling(
 def test_groups_have_k_to_2k_minus_1_records(points: np.ndarray, k: int) -> None:
     if len(points) < k:
         points = np.repeat(points, k, axis=0)
-    for kernel in (mdav, mdav_brute, mdav_indexed):
+    for kernel in (mdav, mdav_brute, mdav_narrow, mdav_indexed):
         sizes = np.bincount(kernel(points, k))
         assert sizes.sum() == len(points)
         assert sizes.min() >= k
@@ -185,6 +244,7 @@ def test_every_small_number_of_records(k: int) -> None:
         points = rng.normal(size=(n, 2))
         sizes = np.bincount(mdav_indexed(points, k))
         np.testing.assert_array_equal(sizes, np.bincount(mdav_brute(points, k)))
+        np.testing.assert_array_equal(sizes, np.bincount(mdav_narrow(points, k)))
         assert sizes.min() >= k
 
 
@@ -195,7 +255,9 @@ VERIFIED = {
 
 
 @pytest.mark.parametrize("name", ["census", "eia"])
-@pytest.mark.parametrize("kernel", [mdav_brute, mdav_indexed], ids=["brute", "indexed"])
+@pytest.mark.parametrize(
+    "kernel", [mdav_brute, mdav_narrow, mdav_indexed], ids=["brute", "narrow", "indexed"]
+)
 @pytest.mark.parametrize("k", [3, 4, 5, 10])
 def test_verified_figures(
     name: str, kernel: object, k: int, request: pytest.FixtureRequest

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 
 # Squares of fewer units than 2^26 are whole numbers that float64 holds, and so is the sum of them.
 _GRID_BITS = 26
@@ -92,7 +92,7 @@ def _extent(points):
     return math.sqrt(square), largest
 
 
-@jit
+@jit_part
 def centroid(total, count, exact, out):
     """Write the centroid of records, times a number, given their sum; return the number.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 
 WORTH_UNROLLING = 20_000
 _SAMPLE = 64
@@ -36,7 +36,7 @@ def unrolled(d: int, n: int, most: int) -> tuple[int, ...]:
     return (0,) * d if d <= most and n >= WORTH_UNROLLING else ()
 
 
-@jit
+@jit_part
 def width(dims, array):
     """Return the number of dimensions: a constant where `dims` has it, else read off an array."""
     return len(dims) if len(dims) > 0 else array.shape[-1]
@@ -107,7 +107,7 @@ def build_kd_tree(points, weight, leaf_size):
     return tree
 
 
-@jit
+@jit_part
 def bound_parents(box):
     """Compute the boxes of all nodes from those of the leaves."""
     for node in range(len(box) // 2 - 1, -1, -1):
@@ -125,7 +125,7 @@ def new_stack(leaves):
     return np.empty(depth + 1, np.int64)
 
 
-@jit
+@jit_part
 def _widest(points, weight, a, b):
     """Return the dimension in which some of the records from a to b are spread widest."""
     step = max((b - a) // _SAMPLE, 1)
@@ -143,7 +143,7 @@ def _widest(points, weight, a, b):
     return best
 
 
-@jit
+@jit_part
 def _select(tree, j, a, b, middle):
     """Reorder a to b so that none before `middle` exceeds any from it on, in dimension j."""
     points = tree.points
@@ -171,7 +171,7 @@ def _select(tree, j, a, b, middle):
             return
 
 
-@jit
+@jit_part
 def _pivot(points, j, a, b):
     """Return the median of three coordinates."""
     x = points[a, j]
@@ -180,7 +180,7 @@ def _pivot(points, j, a, b):
     return max(min(x, y), min(max(x, y), z))
 
 
-@jit
+@jit_part
 def box_distance(dims, box, query, weight):
     """Return the squared distance to a box, which rounding cannot put above that of its records.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 from sdc_dask.kernels.kd_tree import build_kd_tree, new_stack, width
 
 # Places for records in a leaf. Distances to all of them are computed side by side, by vector
@@ -24,33 +24,51 @@ NO_ROW = np.iinfo(np.int64).max
 # By scan
 
 
-@jit
+@jit_part
 def distances_to(live, left, query, out):
     """Write the squared distances from `query` to the records that are left.
 
-    Two dimensions are added at a time: reading and writing `out` takes as long as computing.
+    Four dimensions are added at a time: reading and writing `out` takes as long as computing. The
+    order of additions is that of the dimensions.
     """
     d = live.shape[0]
-    if d % 2 == 1:
-        column = live[0]
-        q = query[0]
+    begin = (d - 1) % 4 + 1
+    column, q = live[0], query[0]
+    if begin == 1:
         for i in range(left):
             gap = column[i] - q
             out[i] = gap * gap
-    else:
-        out[:left] = 0.0
-    for j in range(d % 2, d, 2):
-        column = live[j]
-        q = query[j]
-        next_column = live[j + 1]
-        next_q = query[j + 1]
+    elif begin == 2:
+        column_2, q_2 = live[1], query[1]
         for i in range(left):
             gap = column[i] - q
-            next_gap = next_column[i] - next_q
-            out[i] = (out[i] + gap * gap) + next_gap * next_gap
+            gap_2 = column_2[i] - q_2
+            out[i] = gap * gap + gap_2 * gap_2
+    elif begin == 3:
+        column_2, q_2 = live[1], query[1]
+        column_3, q_3 = live[2], query[2]
+        for i in range(left):
+            gap = column[i] - q
+            gap_2 = column_2[i] - q_2
+            gap_3 = column_3[i] - q_3
+            out[i] = (gap * gap + gap_2 * gap_2) + gap_3 * gap_3
+    else:
+        out[:left] = 0.0
+        begin = 0
+    for j in range(begin, d, 4):
+        column, q = live[j], query[j]
+        column_2, q_2 = live[j + 1], query[j + 1]
+        column_3, q_3 = live[j + 2], query[j + 2]
+        column_4, q_4 = live[j + 3], query[j + 3]
+        for i in range(left):
+            gap = column[i] - q
+            gap_2 = column_2[i] - q_2
+            gap_3 = column_3[i] - q_3
+            gap_4 = column_4[i] - q_4
+            out[i] = (((out[i] + gap * gap) + gap_2 * gap_2) + gap_3 * gap_3) + gap_4 * gap_4
 
 
-@jit
+@jit_part
 def scaled_distances_to(live, left, query, scale, out):
     """Write the squared distances from `query` to `scale` times the records that are left.
 
@@ -65,7 +83,7 @@ def scaled_distances_to(live, left, query, scale, out):
             out[i] += gap * gap
 
 
-@jit
+@jit_part
 def farthest_scanned(distance, ids, left):
     """Row of the largest distance; of equals the lowest."""
     best = distance[0]
@@ -77,7 +95,7 @@ def farthest_scanned(distance, ids, left):
     return row
 
 
-@jit
+@jit_part
 def nearest_scanned(distance, ids, left, k, group_distance, group_id):
     """Write the k rows of smallest (distance, row), in that order."""
     size = 0
@@ -91,7 +109,7 @@ def nearest_scanned(distance, ids, left, k, group_distance, group_id):
             insert(group_distance, group_id, k - 1, distance[i], ids[i])
 
 
-@jit
+@jit_part
 def insert(group_distance, group_id, last, distance, row):
     """Insert into the sorted candidates, over the one at position `last`."""
     i = last
@@ -176,7 +194,7 @@ def build_tree(points, dims):
     return tree
 
 
-@jit
+@jit_part
 def remove_from_tree(dims, tree, row):
     """Take a record out of its leaf, and tighten the bounds that were its own.
 
@@ -218,7 +236,7 @@ def remove_from_tree(dims, tree, row):
             _tighten_upper(tree.box[:, 1, j], node, value, high)
 
 
-@jit
+@jit_part
 def _tighten_lower(bound, node, old, new):
     """Replace the lower bound of a leaf, and of the nodes above that had it of the leaf."""
     bound[node] = new
@@ -230,7 +248,7 @@ def _tighten_lower(bound, node, old, new):
         bound[node] = new
 
 
-@jit
+@jit_part
 def _tighten_upper(bound, node, old, new):
     """Replace the upper bound of a leaf, and of the nodes above that had it of the leaf."""
     bound[node] = new
@@ -242,7 +260,7 @@ def _tighten_upper(bound, node, old, new):
         bound[node] = new
 
 
-@jit
+@jit_part
 def _measure_leaf(dims, tree, leaf, query):
     """Compute the squared distances from `query` to the records of a leaf.
 
@@ -263,7 +281,7 @@ def _measure_leaf(dims, tree, leaf, query):
     return size
 
 
-@jit
+@jit_part
 def _nearest_bound(dims, tree, node, query):
     """Squared distance from `query` to the box: no live record of the node is nearer.
 
@@ -278,7 +296,7 @@ def _nearest_bound(dims, tree, node, query):
     return distance
 
 
-@jit
+@jit_part
 def _farthest_bound(dims, tree, node, query, query_square, pull):
     """Upper bound of the squared distance from `query` to live records of a node.
 
@@ -305,7 +323,7 @@ def _farthest_bound(dims, tree, node, query, query_square, pull):
     return min(corner, ball)
 
 
-@jit
+@jit_part
 def farthest_in_tree(dims, tree, query):
     """Row of the live record that is farthest from `query`; of equals the lowest."""
     query_square = 0.0
@@ -353,7 +371,7 @@ def farthest_in_tree(dims, tree, query):
     return best_row
 
 
-@jit
+@jit_part
 def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
     """Write `seed` and the k - 1 live rows of smallest (distance, row), in that order."""
     group_distance[0] = -1.0
@@ -400,7 +418,7 @@ def nearest_in_tree(dims, tree, query, seed, k, group_distance, group_id):
                 size += 1
 
 
-@jit
+@jit_part
 def nearest_one_in_tree(dims, tree, query, without, best, best_row):
     """Return the smallest (distance, row) of live rows but one, if it comes before the given one.
 

@@ -1,8 +1,8 @@
 """MDAV: groups of k by turns around the record farthest from the centroid and its opposite.
 
-Two exact implementations give the same groups: one scans all records for every question, the
-other asks a k-d tree that shrinks with the records that are left. A third, in numpy, does what is
-done sooner than these are compiled.
+Three exact implementations give the same groups: one scans all records for every question, one
+scans them in single precision first, and one asks a k-d tree that shrinks with the records that are
+left. A fourth, in numpy, does what is done sooner than these are compiled.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import is_compiled, jit
+from sdc_dask.kernels._jit import is_compiled, jit, jit_part
 from sdc_dask.kernels.grid import centred, centroid, exact_count
 from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.live_index import (
@@ -24,6 +24,14 @@ from sdc_dask.kernels.live_index import (
     scaled_distances_to,
 )
 from sdc_dask.kernels.mdav_few import mdav_few, sooner_than_compiled
+from sdc_dask.kernels.narrow import (
+    farthest_narrow,
+    has_room,
+    nearest_narrow,
+    new_narrow,
+    outermost_narrow,
+    remove_from_narrow,
+)
 from sdc_dask.kernels.nominal import (
     Nominal,
     add_by_category,
@@ -34,7 +42,9 @@ from sdc_dask.kernels.nominal import (
 )
 from sdc_dask.kernels.outermost import farthest_from_centroid, new_outermost
 
-_SHRINK = 4  # records per record that is left, when these get a tree of their own
+_SHRINK = 4  # records per record that is left, when these go on alone
+_LARGEST_K = 64  # for which single precision is tried: each of so many needs a cell of its own
+_DOUBTS = 16  # records in doubt per record, above which single precision does not pay
 
 
 def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) -> NDArray[np.int64]:
@@ -82,13 +92,30 @@ def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) ->
     array([0, 0, 2, 2, 1, 1])
     """
     n, d = points.shape
-    indexed = nominal is None and _index_pays(n, d)
-    kernel = _group_some if indexed else _mdav_brute
+    most = _most_narrow(d, k)
+    if nominal is not None or n < _fewest_narrow(k):
+        kernel = _mdav_brute
+    else:
+        kernel = _group_narrow if n <= most else _group_some
     if nominal is None and not is_compiled(kernel) and sooner_than_compiled(n, d, k):
         return mdav_few(points, k)
     # Around the origin, sums of what is left lose least, and the index can bound by radius.
     points = centred(points)
-    return mdav_indexed(points, k) if indexed else mdav_brute(points, k, nominal)
+    if kernel is _mdav_brute:
+        return mdav_brute(points, k, nominal)
+    return _in_rounds(points, k, most, unrolled(d, n, most=3))
+
+
+# How many records are grouped sooner in single precision than by a scan, and than by a tree, as
+# measured by benchmarks/kernels.py
+
+
+def _fewest_narrow(k: int) -> int:
+    return 750 + 90 * k
+
+
+def _most_narrow(d: int, k: int) -> int:
+    return int(4000 * 1.22**d * k**0.6) if k <= _LARGEST_K else 0
 
 
 def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -107,26 +134,42 @@ def mdav_indexed(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     The farthest from the centroid comes from a heap (:mod:`~sdc_dask.kernels.outermost`).
     """
     n, d = points.shape
-    return _mdav_indexed(points, k, unrolled(d, n, most=3))
+    return _in_rounds(points, k, 0, unrolled(d, n, most=3))
 
 
-def _mdav_indexed(points: NDArray[np.float64], k: int, dims: tuple[int, ...]) -> NDArray[np.int64]:
+def mdav_narrow(points: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Group records by MDAV, scanning them in single precision first.
+
+    Parameters, result and rule are those of :func:`mdav`; the groups are those of
+    :func:`mdav_brute` to the last tie. Where single precision leaves too many records in doubt, as
+    where most of them are equal, a tree is asked instead.
+    """
+    n, d = points.shape
+    return _in_rounds(points, k, n, unrolled(d, n, most=3))
+
+
+def _in_rounds(
+    points: NDArray[np.float64], k: int, most: int, dims: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Form groups until a quarter of the records is left, and go on with these alone.
+
+    As soon as they are `most` or fewer, they are scanned in single precision.
+    """
     labels = np.empty(len(points), np.int64)
     exact, total = exact_count(points), _total(points)
     left, label = np.arange(len(points)), 0
     while len(left) >= 2 * k:
         found = np.full(len(left), -1)
-        label = _group_some(dims, points[left], k, total, exact, label, found)
+        if len(left) <= most:
+            label, precise = _group_narrow(points[left], k, total, exact, label, found)
+            most *= precise
+        else:
+            label = _group_some(dims, points[left], k, total, exact, label, found)
         grouped = found >= 0
         labels[left[grouped]] = found[grouped]
         left = left[~grouped]
     labels[left] = label
     return labels
-
-
-def _index_pays(n: int, d: int) -> bool:
-    """Whether the k-d tree is expected to beat the scan (measured by benchmarks/kernels.py)."""
-    return n > 1000 * 1.3**d
 
 
 def mdav_brute(
@@ -212,17 +255,112 @@ def _total(points):
 
 
 @jit
+def _group_narrow(points, k, total, exact, label, labels):
+    """Form all groups of k but the last, by a scan in single precision; return the next label.
+
+    Subtracts those in groups from their total, and writes the labels of these, where -1 was. The
+    second number is whether that was precise enough. If not, fewer groups were formed.
+    """
+    rows = np.arange(len(points))
+    some = points
+    precise = True
+    while precise and len(rows) >= 2 * k:
+        narrow = new_narrow(some, k)
+        if not has_room(narrow):
+            return label, False
+        found = np.full(len(rows), -1)
+        label, precise = _group_scanned(
+            narrow,
+            k,
+            total,
+            exact,
+            label,
+            found,
+            np.empty(k),
+            np.empty(k, np.int64),
+            np.empty(points.shape[1]),
+        )
+        left = 0
+        for i in range(len(rows)):
+            if found[i] >= 0:
+                labels[rows[i]] = found[i]
+            else:
+                rows[left] = rows[i]
+                left += 1
+        rows = rows[:left]
+        some = points[rows]
+    return label, precise
+
+
+@jit_part
+def _group_scanned(narrow, k, total, exact, label, labels, group_distance, group_id, query):
+    """Form groups until a quarter of the records is left, or too few, or too many in doubt."""
+    points = narrow.points
+    n, d = points.shape
+    left = n
+    doubts = 0
+    while left >= max(2 * k, n // _SHRINK):
+        if doubts > _DOUBTS * n:
+            return label, False
+        pair = left >= 3 * k
+        scale = centroid(total, left, exact, query)
+        seed, more = outermost_narrow(narrow, query, scale, left)
+        doubts += more
+        for turn in range(2 if pair else 1):
+            if turn == 1:
+                seed, more = farthest_narrow(narrow, seed, left)
+                doubts += more
+            doubts += nearest_narrow(narrow, seed, k, left, group_distance, group_id)
+            for g in range(k):
+                row = group_id[g]
+                labels[row] = label
+                for j in range(d):
+                    total[j] -= points[row, j]
+                left -= 1
+                remove_from_narrow(narrow, row, left)
+            label += 1
+    return label, True
+
+
+@jit
 def _group_some(dims, points, k, total, exact, label, labels):
     """Form groups until a quarter of the records is left, or too few; return the next label.
 
     Subtracts those in groups from their total, and writes the labels of these, where -1 was.
     """
     n, d = points.shape
-    tree = build_tree(points, dims)
-    heap = new_outermost(n, d)
-    group_distance = np.empty(k)
-    group_id = np.empty(k, np.int64)
-    query = np.empty(d)
+    return _group_in_tree(
+        dims,
+        build_tree(points, dims),
+        new_outermost(n, d),
+        points,
+        k,
+        total,
+        exact,
+        label,
+        labels,
+        np.empty(k),
+        np.empty(k, np.int64),
+        np.empty(d),
+    )
+
+
+@jit_part
+def _group_in_tree(
+    dims,
+    tree,
+    heap,
+    points,
+    k,
+    total,
+    exact,
+    label,
+    labels,
+    group_distance,
+    group_id,
+    query,
+):
+    n, d = points.shape
     left = n
     while left >= max(2 * k, n // _SHRINK):
         pair = left >= 3 * k

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 from sdc_dask.kernels.kd_tree import KdTree, new_stack, unrolled, width
 
 
@@ -106,7 +106,7 @@ def _nearest_squares(dims, tree, points, count):
     return squares
 
 
-@jit
+@jit_part
 def _search(dims, tree, seen, own, query, slots, squares, stack, distances, most):
     """Look at all leaves that may hold one of the nearest records, except one that was seen."""
     first_leaf = len(tree.start) - 2
@@ -141,7 +141,7 @@ def _search(dims, tree, seen, own, query, slots, squares, stack, distances, most
             looked += 1
 
 
-@jit
+@jit_part
 def _look(dims, tree, leaf, own, query, slots, squares):
     """Put the records of a leaf among the nearest of a record, if they are."""
     last = len(slots) - 1
@@ -165,7 +165,7 @@ def _look(dims, tree, leaf, own, query, slots, squares):
         squares[at] = square
 
 
-@jit
+@jit_part
 def _to_box(dims, box, query):
     """Return the squared distance to a box, which rounding cannot put above that of its records."""
     square = 0.0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 from sdc_dask.kernels.classes import mix
 from sdc_dask.kernels.kd_tree import box_distance, build_kd_tree, new_stack, unrolled, width
 
@@ -235,7 +235,7 @@ def _count_ties(dims, tree, points, rows, squares, weight):
     return out
 
 
-@jit
+@jit_part
 def _ties(dims, tree, first_leaf, query, square, weight, stack):
     d = width(dims, query)
     ties = 0

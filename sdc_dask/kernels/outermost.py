@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 from sdc_dask.kernels.live_index import NO_ROW, TINY
 
 _WORTH_A_HEAP = 2  # looks per record that is left, after which a new heap pays
@@ -49,7 +49,7 @@ def new_outermost(n, d):
     )
 
 
-@jit
+@jit_part
 def farthest_from_centroid(heap, points, labels, left, centroid, scale):
     """Return the row whose `scale` times is farthest from `centroid`; of equals the lowest.
 
@@ -102,7 +102,7 @@ def farthest_from_centroid(heap, points, labels, left, centroid, scale):
     return best_row
 
 
-@jit
+@jit_part
 def _fill(heap, points, labels, centroid, scale):
     """Make a heap of the records that are left, around their centroid."""
     for j in range(len(centroid)):
@@ -123,7 +123,7 @@ def _fill(heap, points, labels, centroid, scale):
         _sink(heap, i, heap.reach[i], heap.row[i])
 
 
-@jit
+@jit_part
 def _drop_first(heap):
     """Take the first record out of the heap."""
     heap.size[0] -= 1
@@ -131,7 +131,7 @@ def _drop_first(heap):
     _sink(heap, 0, heap.reach[last], heap.row[last])
 
 
-@jit
+@jit_part
 def _sink(heap, i, reach, row):
     """Put a record at place i or below it, where it is in order."""
     size = heap.size[0]

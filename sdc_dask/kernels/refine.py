@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdc_dask.errors import SdcRuntimeError
-from sdc_dask.kernels._jit import jit
+from sdc_dask.kernels._jit import jit, jit_part
 from sdc_dask.kernels.classes import mix
 from sdc_dask.kernels.kd_tree import build_kd_tree, unrolled, width
 from sdc_dask.kernels.nearest import nearest_slots
@@ -194,8 +194,16 @@ def _annealed(dims, points, given, near, threshold, k, sweeps, seed):
             empties += 1
     moved = np.empty(2 * k, np.int64)
     source = np.empty(2 * k, np.int64)
-    choice = min(_NEIGHBOURS, near.shape[1])
     random = np.full(1, seed)
+    _sweep(dims, groups, empty, empties, near, threshold, k, sweeps, random, moved, source)
+    return groups.label
+
+
+@jit_part
+def _sweep(dims, groups, empty, empties, near, threshold, k, sweeps, random, moved, source):
+    """Try every record in other groups, many times; the first numbers of `empty` have none."""
+    n = len(groups.label)
+    choice = min(_NEIGHBOURS, near.shape[1])
     turn = 0
     for sweep in range(sweeps + _COLD):
         left = max(0.0, 1.0 - sweep / sweeps)
@@ -218,10 +226,9 @@ def _annealed(dims, points, given, near, threshold, k, sweeps, seed):
                 continue
             to = groups.label[near[x, below(chance, 0, choice)]]
             _exchange(dims, groups, x, to, k, chance, limit)
-    return groups.label
 
 
-@jit
+@jit_part
 def _exchange(dims, groups, x, to, k, chance, limit):
     """Move a record to a group, or let it change places with one of it, unless that loses much."""
     points = groups.points
@@ -255,7 +262,7 @@ def _exchange(dims, groups, x, to, k, chance, limit):
             groups.centre[to, j] -= gap / others
 
 
-@jit
+@jit_part
 def _dissolve(dims, groups, gone, near, limit, moved):
     """Give the records of a group to groups near them, unless that loses much."""
     most = groups.member.shape[1] - 1
@@ -292,7 +299,7 @@ def _dissolve(dims, groups, gone, near, limit, moved):
     return False
 
 
-@jit
+@jit_part
 def _form(dims, groups, x, new, near, k, limit, moved, source):
     """Form a group of a record and the nearest that others can spare, unless that loses much."""
     lost = 0.0
@@ -323,7 +330,7 @@ def _form(dims, groups, x, new, near, k, limit, moved, source):
     return False
 
 
-@jit
+@jit_part
 def _to_centre(dims, groups, x, g):
     """Return the squared distance of a record to the mean of a group."""
     square = 0.0
@@ -333,7 +340,7 @@ def _to_centre(dims, groups, x, g):
     return square
 
 
-@jit
+@jit_part
 def _remove(dims, groups, x):
     """Take a record out of its group."""
     g = groups.label[x]
@@ -347,7 +354,7 @@ def _remove(dims, groups, x):
             groups.centre[g, j] += (groups.centre[g, j] - groups.points[x, j]) / size
 
 
-@jit
+@jit_part
 def _add(dims, groups, x, g):
     """Put a record into a group."""
     size = groups.size[g]
@@ -362,21 +369,21 @@ def _add(dims, groups, x, g):
             groups.centre[g, j] += (groups.points[x, j] - groups.centre[g, j]) / (size + 1)
 
 
-@jit
+@jit_part
 def draw(random):
     """Return 64 random bits."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     return mix(random[0])
 
 
-@jit
+@jit_part
 def below(chance, shift, count):
     """Return a number from 0 to count - 1, by 16 of the bits from a place on."""
     bits = (chance >> np.uint64(shift)) & np.uint64(0xFFFF)
     return np.int64((bits * np.uint64(count)) >> np.uint64(16))
 
 
-@jit
+@jit_part
 def _share(chance):
     """Return a number from 0 to 1, by the 32 highest bits."""
     return np.float64(chance >> np.uint64(32)) * 2.0**-32
