@@ -21,9 +21,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask.errors import SdcRuntimeError
-from sdc_dask.kernels.receivers import by_receiver, put_column
+from sdc_dask.kernels.receivers import by_receiver, places_by_receiver, put_rows
 
 _WORD = 8
+_TAKEN = 2**15  # rows of texts that are taken at a time
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,26 @@ class WordFile(BatchFile):
 
     @classmethod
     def write(cls, path: str, columns: list[NDArray], receivers: NDArray[np.int64]) -> WordFile:
-        """Write columns of numbers of 64 bits, of which each row goes to a receiver."""
+        """Write columns of numbers of 64 bits, of which each row goes to a receiver.
+
+        An array may be one column, or several.
+        """
         number = int(receivers.max(initial=-1)) + 1
-        order, begins = by_receiver(receivers, number)
-        words = np.empty((len(order), len(columns)), np.uint64)
-        for j, column in enumerate(columns):
-            put_column(words, j, np.ascontiguousarray(column).view(np.uint64), order)
+        place, begins = places_by_receiver(receivers, number)
+        blocks = [each if each.ndim == 2 else each[:, None] for each in columns]
+        kinds = tuple(block.dtype.str for block in blocks for _ in range(block.shape[1]))
+        words = np.empty((len(place), len(kinds)), np.uint64)
+        first = 0
+        for block in blocks:
+            put_rows(words, first, block.view(np.uint64), place)
+            first += block.shape[1]
 
         def body(file: BinaryIO) -> NDArray[np.int64]:
             file.write(words.data if words.size else b"")
-            return begins * _WORD * len(columns)
+            return begins * _WORD * len(kinds)
 
         _write(path, number, body)
-        return cls(path, number, tuple(column.dtype.str for column in columns))
+        return cls(path, number, kinds)
 
     def read(self, number: int) -> NDArray[np.uint64]:
         """Read the rows of a receiver, in their order."""
@@ -91,7 +99,7 @@ class TableFile(BatchFile):
         """Write rows, of which each goes to a receiver; those of one keep their order."""
         number = int(receivers.max(initial=-1)) + 1
         order, begins = by_receiver(receivers, number)
-        ordered = rows.take(pa.array(order)).combine_chunks()
+        ordered = taken_rows(rows, order)
         schema = rows.schema.serialize()
 
         def body(file: BinaryIO) -> NDArray[np.int64]:
@@ -123,6 +131,25 @@ class TableFile(BatchFile):
         with open(self.path, "rb") as file:
             file.seek(_WORD * (self.receivers + 1))
             return pa.ipc.read_schema(pa.py_buffer(_read(file, self.schema_size)))
+
+
+def taken_rows(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
+    """Return rows of a table in another order, in one chunk.
+
+    Column by column, which takes Arrow half of the time that it takes for a table. Some rows at a
+    time where their sizes differ: what grows while it is filled would be moved again and again.
+    """
+    indices = pa.array(order)
+    some = [indices[i : i + _TAKEN] for i in range(0, max(1, len(indices)), _TAKEN)]
+    whole = table.combine_chunks()
+    columns = []
+    for column in whole.columns:
+        parts = [indices] if pa.types.is_primitive(column.type) else some
+        taken = [column.take(part) for part in parts]
+        columns.append(
+            pa.chunked_array([each for part in taken for each in part.chunks], column.type)
+        )
+    return pa.table(columns, schema=table.schema).combine_chunks()
 
 
 def _write(path: str, receivers: int, body: Callable[[BinaryIO], NDArray[np.int64]]) -> None:

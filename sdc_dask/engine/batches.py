@@ -20,7 +20,10 @@ def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile
     """Write routed rows for the partitions that their keys are of, by known divisions."""
     receivers = _receivers(routed, divisions)
     if _are_words(routed):
-        return WordFile.write(path, [routed[name].to_numpy() for name in routed], receivers)
+        key, values = routed["key"].to_numpy(), routed.drop(columns="key")
+        alike = values.dtypes.nunique() == 1
+        columns = [values.to_numpy()] if alike else [each.to_numpy() for _, each in values.items()]
+        return WordFile.write(path, [key, *columns], receivers)
     arrays = [
         # As they are: a number that is none is not a missing cell here.
         pa.array(column.to_numpy() if isinstance(column.dtype, np.dtype) else column)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdc_dask.engine.frames import Calls, Task
@@ -15,6 +17,7 @@ from sdc_dask.kernels.classes import ClassCounts, count_keys, merge_classes, rec
 
 _MISSING = np.uint64(0xA0761D6478BD642F)
 _HASH_KEYS = ("sdc_dask_first__", "sdc_dask_second_")
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_large_binary)
 
 
 @dataclass(frozen=True)
@@ -96,23 +99,52 @@ def cell_bits(column: pd.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint64]
         kind = np.int64 if signed else np.uint64
         words = (column.to_numpy(dtype=kind, na_value=0).view(np.uint64),) * 2
     else:
-        # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance. Equal objects
-        # of different types must not take each other's place, which categories would do.
-        objects = pd.api.types.is_object_dtype(dtype)
-        if objects:
-            column.map(hash)  # refuses lists
-        first, second = (
-            pd.util.hash_pandas_object(
-                column, index=False, hash_key=key, categorize=not objects
-            ).to_numpy(np.uint64)
-            for key in _HASH_KEYS
-        )
-        if objects:
-            # The hash of an object is that of its text: 1 and "1" differ in their types.
-            kinds = column.map(lambda value: type(value).__qualname__)
-            first = first ^ pd.util.hash_pandas_object(kinds, index=False).to_numpy(np.uint64)
-        words = first, second
+        # Two keyed hashes, since 64 bits of a text's hash alone might meet by chance.
+        if pd.api.types.is_object_dtype(dtype):
+            words = _of_objects(column)
+        elif _is_text(dtype):
+            words = _of_texts(column)
+        else:
+            words = _hashes(column, categorize=True)
     if missing.any():
         first = np.where(missing, _MISSING, words[0])
         return first, first if words[1] is words[0] else np.where(missing, _MISSING, words[1])
     return words
+
+
+_Words: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+
+
+def _of_objects(column: pd.Series) -> _Words:
+    """Return two hashes for every object, and none for lists."""
+    column.map(hash)  # refuses them
+    # Equal objects of different types must not take each other's place, which categories would do.
+    first, second = _hashes(column, categorize=False)
+    # The hash of an object is that of its text: 1 and "1" differ in their types.
+    kinds = column.map(lambda value: type(value).__qualname__)
+    return first ^ pd.util.hash_pandas_object(kinds, index=False).to_numpy(np.uint64), second
+
+
+def _is_text(dtype: Any) -> bool:
+    if isinstance(dtype, pd.ArrowDtype):
+        return any(is_text(dtype.pyarrow_dtype) for is_text in _TEXTS)
+    return isinstance(dtype, pd.StringDtype)
+
+
+def _of_texts(column: pd.Series) -> _Words:
+    """Return two hashes for every text; equal ones are found once, and not for each hash."""
+    codes, different = pd.factorize(column)
+    first, second = _hashes(pd.Series(different), categorize=False)
+    # Missing cells, whose code is -1, get what is behind the last.
+    nothing = np.uint64(0)
+    return np.append(first, nothing)[codes], np.append(second, nothing)[codes]
+
+
+def _hashes(column: pd.Series, *, categorize: bool) -> _Words:
+    first, second = (
+        pd.util.hash_pandas_object(
+            column, index=False, hash_key=key, categorize=categorize
+        ).to_numpy(np.uint64)
+        for key in _HASH_KEYS
+    )
+    return first, second

@@ -156,7 +156,7 @@ def narrow(values: NDArray[np.float64], width: int) -> NDArray[np.floating]:
     """
     kind = np.dtype(f"f{width}")
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values).astype(kind) + kind.type(0)
+        return values.astype(kind, copy=False) + kind.type(0)
 
 
 def _float_width(dtype: Any) -> int:

@@ -198,14 +198,10 @@ class Calls:
             (part,) = parts
             return [part.set_index("key").sort_index()]
         if self.folder is not None:
-            name = os.path.join(self.folder, uuid.uuid4().hex)
             shared = self.share(divisions)
-            sent = [
-                self(send, part, f"{name}-{number:06d}", shared)
-                for number, part in enumerate(parts)
-            ]
-            files = self(list, sent)
-            return [self(receive, files, number, meta) for number in range(len(divisions) - 1)]
+            paths = self.paths(len(parts))
+            sent = [self(send, part, path, shared) for part, path in zip(parts, paths, strict=True)]
+            return self.received(self(list, sent), meta, divisions)
         if senders is not None and sum(map(len, senders)) <= _FEW_SENDERS * len(senders):
             receivers: list[list[int]] = [[] for _ in parts]
             for number, some in enumerate(senders):
@@ -223,6 +219,16 @@ class Calls:
         method = "p2p" if on_cluster() else "tasks"
         routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
         return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
+
+    def paths(self, number: int) -> list[str]:
+        """Return new paths in the folder through which rows are routed."""
+        assert self.folder is not None
+        name = os.path.join(self.folder, uuid.uuid4().hex)
+        return [f"{name}-{i:06d}" for i in range(number)]
+
+    def received(self, files: Task, meta: pd.DataFrame, divisions: list[int]) -> list[Task]:
+        """Return what comes to partitions through files that were sent."""
+        return [self(receive, files, number, meta) for number in range(len(divisions) - 1)]
 
     def compute(self, task: Task) -> Any:
         """Return the result of a task."""
@@ -247,10 +253,14 @@ class Calls:
 def frame_of(
     read: Callable[..., pd.DataFrame], pieces: Sequence[Any], meta: pd.DataFrame, *args: Any
 ) -> dd.DataFrame:
-    """Return a Dask frame with a partition ``read(piece, *args)`` for each piece."""
-    return dd.from_map(
-        patiently, [read] * len(pieces), pieces, args=args, meta=meta, enforce_metadata=False
-    )
+    """Return a Dask frame with a partition ``read(piece, *args)`` for each piece.
+
+    What is read has the dtypes of `meta`, those of texts too.
+    """
+    with dask.config.set({"dataframe.convert-string": False}):  # a task for each partition
+        return dd.from_map(
+            patiently, [read] * len(pieces), pieces, args=args, meta=meta, enforce_metadata=False
+        )
 
 
 def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:

@@ -77,4 +77,4 @@ class WriteSpool:
         if isinstance(values, pd.Series):
             table = pa.table({"key": rows, "v0": pa.array(values, from_pandas=True)})
             return TableFile.write(path, table, homes)
-        return WordFile.write(path, [rows, *values.T], homes)
+        return WordFile.write(path, [rows, values], homes)

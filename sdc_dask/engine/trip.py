@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sdc_dask.engine.batch_files import BatchFile
+from sdc_dask.engine.batches import send
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.destinations import Destinations
@@ -130,16 +132,28 @@ def masked_values(
         What `then` returned, and the checksums of what left.
     """
     call, there = Calls.of(frame, folder), step.destinations
-    shared = call.share(there)
-    left, checksums = [], []
-    for number, part in enumerate(partitions(frame[there.needed()])):
-        departing = call(_depart_with_checksum, call.wait_for(after), part, number, shared)
-        checksums.append(call(_second, departing))
+    shared, waited = call.share(there), call.wait_for(after)
+    parts = partitions(frame[there.needed()])
+    divisions = there.divisions(len(parts))
+    meta = _depart(meta_of(frame), NO_PARTITION, there)
+    if folder is None:
+        departing = [
+            call(_depart_with_checksum, waited, part, number, shared)
+            for number, part in enumerate(parts)
+        ]
+        checksums = [call(_second, pair) for pair in departing]
         # Rows wait for their checksum, which is asked for at the very end: until it has been taken
         # out, they would be kept.
-        left.append(call(_first, departing, checksums[-1]))
-    meta = _depart(meta_of(frame), NO_PARTITION, there)
-    routed = call.route(left, meta, there.divisions(len(left)))
+        left = [call(_first, *each) for each in zip(departing, checksums, strict=True)]
+        routed = call.route(left, meta, divisions)
+    else:
+        borders = call.share(divisions)
+        sent = [
+            call(_depart_to_file, waited, part, number, shared, path, borders)
+            for number, (part, path) in enumerate(zip(parts, call.paths(len(parts)), strict=True))
+        ]
+        checksums = [call(_second, pair) for pair in sent]
+        routed = call.received(call(_firsts, sent), meta, divisions)
     return step.mask.run(call, routed, there.row_ids, then), checksums
 
 
@@ -222,8 +236,25 @@ def _depart_with_checksum(
     return routed_frame(key, values), there.checksum(part, values)
 
 
+def _depart_to_file(
+    after: Any,
+    part: pd.DataFrame,
+    number: int,
+    there: Destinations,
+    path: str,
+    divisions: Sequence[int],
+) -> tuple[BatchFile, np.uint64]:
+    """Send the rows of a partition, and return the checksum of what they come from."""
+    routed, found = _depart_with_checksum(after, part, number, there)
+    return send(routed, path, divisions), found
+
+
 def _first(pair: tuple[Any, Any], _after: Any) -> Any:
     return pair[0]
+
+
+def _firsts(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    return [pair[0] for pair in pairs]
 
 
 def _second(pair: tuple[Any, Any]) -> Any:

@@ -37,7 +37,7 @@ def jit_part(function: Callable[..., Any]) -> Any:
     return _compiled(function, {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {})
 
 
-def _compiled(function: Callable[..., Any], options: dict[str, bool]) -> Any:
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     try:
         return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
     except RuntimeError:

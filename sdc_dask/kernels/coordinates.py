@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 _SAFE_EXPONENT = 400
 # Bounds that need more binary digits than these, counted from the diagonal, are on no grid.
 _GRID_BITS = 40
+_ROWS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,17 @@ class Coordinates:
 
     def points(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the coordinates of values; missing ones lie at the centre."""
-        points = (self.shrink(values) - self.centre) / self.scale
-        points[np.isnan(points)] = 0.0
+        values = self.shrink(values)
+        points = np.empty(values.shape)
+        # Column by column, some rows at a time: those stay in the processor's cache.
+        for begin in range(0, len(values), _ROWS_AT_A_TIME):
+            old, new = (each[begin : begin + _ROWS_AT_A_TIME] for each in (values, points))
+            for j in range(values.shape[1]):
+                np.subtract(old[:, j], self.centre[j], out=new[:, j])
+                np.divide(new[:, j], self.scale[j], out=new[:, j])
+            missing = np.isnan(new)
+            if missing.any():
+                new[missing] = 0.0
         return points
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:

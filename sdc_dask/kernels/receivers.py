@@ -24,11 +24,7 @@ def by_receiver(receivers, number):
     begins : ndarray of int64, shape (number + 1,)
         Where the rows of each begin in that order, and n.
     """
-    begins = np.zeros(number + 1, np.int64)
-    for i in range(len(receivers)):
-        begins[receivers[i] + 1] += 1
-    for r in range(number):
-        begins[r + 1] += begins[r]
+    begins = _begins(receivers, number)
     place = begins[:-1].copy()
     order = np.empty(len(receivers), np.int64)
     for i in range(len(receivers)):
@@ -39,17 +35,48 @@ def by_receiver(receivers, number):
 
 
 @jit
-def put_column(words, number, column, order):
-    """Write a column in another order into rows of words."""
-    for i in range(len(order)):
-        words[i, number] = column[order[i]]
+def _begins(receivers, number):
+    """Return where the rows of each receiver begin, and their number."""
+    begins = np.zeros(number + 1, np.int64)
+    for i in range(len(receivers)):
+        begins[receivers[i] + 1] += 1
+    for r in range(number):
+        begins[r + 1] += begins[r]
+    return begins
+
+
+@jit
+def places_by_receiver(receivers, number):
+    """Return the place of every row in the order of :func:`by_receiver`, and where each begins."""
+    begins = _begins(receivers, number)
+    free = begins[:-1].copy()
+    place = np.empty(len(receivers), np.int64)
+    for i in range(len(receivers)):
+        r = receivers[i]
+        place[i] = free[r]
+        free[r] += 1
+    return place, begins
+
+
+@jit
+def put_rows(words, first, columns, place):
+    """Write columns, from the column `first` on, into rows of words, each row at its place.
+
+    Rows are read one after the other and written to the few places where receivers are served,
+    which stay in the cache. To look for what comes next in each place would take several times as
+    long.
+    """
+    for i in range(len(place)):
+        for j in range(columns.shape[1]):
+            words[place[i], first + j] = columns[i, j]
 
 
 @jit
 def taken(words, order):
-    """Return rows of words in another order."""
-    rows = np.empty((len(order), words.shape[1]), words.dtype)
+    """Return rows of words in another order, each of them once."""
+    place = np.empty(len(order), np.int64)
     for i in range(len(order)):
-        for j in range(words.shape[1]):
-            rows[i, j] = words[order[i], j]
+        place[order[i]] = i
+    rows = np.empty_like(words)
+    put_rows(rows, 0, words, place)
     return rows

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sdc_dask.engine.batch_files import TableFile
+from sdc_dask.engine.batch_files import TableFile, taken_rows
 from sdc_dask.release.directories import Directories
 
 
@@ -60,8 +60,8 @@ class Shuffle:
         """Return the rows of a file, in random order."""
         schema = parts[0].schema
         batches = [batch for part in parts for batch in part.read(number, schema)]
-        rows = pa.Table.from_batches(batches, schema).combine_chunks()
-        return rows.take(self._chance("file", number).permutation(rows.num_rows))
+        rows = pa.Table.from_batches(batches, schema)
+        return taken_rows(rows, self._chance("file", number).permutation(rows.num_rows))
 
     def _chance(self, what: str, number: int) -> np.random.Generator:
         key = (("piece", "file").index(what), number)

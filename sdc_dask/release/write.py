@@ -45,6 +45,7 @@ from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.
 _GROUP_ROWS = 2**20
+_LOOKED_AT = 10_000  # cells that tell whether values repeat
 
 
 @dataclass(frozen=True)
@@ -262,14 +263,13 @@ def _write(
     # A task that runs twice never writes into a file that was checked.
     path = os.path.join(folder.directory, f".{own}.{uuid.uuid4().hex}")
     stored = table.drop_columns(list(layout.partition_by))
-    # Centroids have too many different values for a dictionary, which would only take time.
-    texts = [field.name for field in stored.schema if not pa.types.is_floating(field.type)]
+    repeated = [name for name in stored.column_names if _repeats(stored.column(name))]
     groups = max(1, -(-table.num_rows // _GROUP_ROWS))
     pq.write_table(
         stored,
         path,
         row_group_size=max(1, -(-table.num_rows // groups)),
-        use_dictionary=texts,
+        use_dictionary=repeated,
         write_page_checksum=True,
     )
     with open(path, "rb") as file:
@@ -305,6 +305,19 @@ def _write(
         folder.staging.send(path, name, written.file.sha256)
         os.unlink(path)
     return written
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary of its values may be worth its time: not if most of them differ."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return False  # centroids have too many different values
+    if not (
+        pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    ):
+        return True
+    some = column.slice(0, _LOOKED_AT)
+    return pc.count_distinct(some).as_py() <= len(some) // 2
 
 
 def _pairs(
