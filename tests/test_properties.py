@@ -386,6 +386,7 @@ def test_files_are_what_frames_are(examples: int) -> None:
         Recode(["half"], top=2),
         Recode(["half"], mapping={1.0: 2.5, 2.5: 2.5, 0.0: 0.0}),
         Suppress(["half"], 2),
+        Pram(["half"], keep=0),
     ],
     ids=["masked", "swapped", "strata", "bounded", "recoded", "suppressed"],
 )

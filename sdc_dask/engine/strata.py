@@ -101,6 +101,10 @@ def comparable(values: pd.Series) -> pd.Series:
         arrow = values.dtype.pyarrow_dtype
         if pa.types.is_dictionary(arrow):
             return values.astype(pd.ArrowDtype(arrow.value_type))
+        if pa.types.is_float16(arrow):  # of which Arrow does not find values
+            wider = pa.array(values.to_numpy("float32", na_value=np.nan), from_pandas=True)
+            wide = pd.arrays.ArrowExtensionArray(wider)
+            return one_form(pd.Series(wide, values.index, name=values.name))
     # pandas does not group half floats.
     return one_form(values.astype("float32") if values.dtype == np.float16 else values)
 

@@ -45,7 +45,8 @@ from sdc_dask.utility.sse import Sums, sum_differences
 
 # As many as pyarrow puts into one; those of a file are of even size.
 _GROUP_ROWS = 2**20
-_LOOKED_AT = 10_000  # cells that tell whether values repeat
+_LOOKED_AT = 10_000  # cells that tell whether values repeat,
+_COUNTED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)  # of these
 
 
 @dataclass(frozen=True)
@@ -312,9 +313,7 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     kind = column.type
     if pa.types.is_floating(kind):
         return False  # centroids have too many different values
-    if not (
-        pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    ):
+    if not any(is_kind(kind) for is_kind in _COUNTED):
         return True
     some = column.slice(0, _LOOKED_AT)
     return pc.count_distinct(some).as_py() <= len(some) // 2
