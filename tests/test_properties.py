@@ -388,7 +388,7 @@ def test_files_are_what_frames_are(examples: int) -> None:
         Suppress(["half"], 2),
         Pram(["half"], keep=0),
     ],
-    ids=["masked", "swapped", "strata", "bounded", "recoded", "suppressed"],
+    ids=["masked", "swapped", "strata", "bounded", "recoded", "suppressed", "randomized"],
 )
 def test_half_floats_in_files(tmp_path: Path, spec: Spec) -> None:
     half = array_of([1.0, 1.0, 1.0, 2.5, 2.5, None], "halffloat[pyarrow]")
