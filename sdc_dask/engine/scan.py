@@ -20,6 +20,7 @@ from sdc_dask.errors import (
     SdcValueError,
     warn,
 )
+from sdc_dask.kernels.borders import all_within
 from sdc_dask.kernels.coordinates import Coordinates
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 
@@ -49,7 +50,7 @@ class Expected:
                 f"partition {number} has {len(values)} rows, and had {self.rows[number]} when it "
                 f"was scanned. {NOT_THE_SAME}"
             )
-        if ((values >= self.low) & (values <= self.high)).all():
+        if all_within(values, self.low, self.high):
             return
         # What is compared with NaN is false: it passes, except in columns that had none.
         outside = (values < self.low) | (values > self.high) | (np.isnan(values) & self.complete)

@@ -40,6 +40,16 @@ def count_below(borders: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64
 
 
 @jit
+def all_within(values, low, high):
+    """Whether all rows of values, none of which is NaN, lie between bounds, or on them."""
+    found = True
+    for i in range(len(values)):
+        for j in range(values.shape[1]):
+            found &= (values[i, j] >= low[j]) & (values[i, j] <= high[j])
+    return found
+
+
+@jit
 def _count_below(borders, values):
     run = 1024  # values, whose counts stay in the processor's cache
     counts = np.zeros(len(values), np.int64)

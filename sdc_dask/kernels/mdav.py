@@ -155,19 +155,19 @@ def _in_rounds(
 
     As soon as they are `most` or fewer, they are scanned in single precision.
     """
-    labels = np.empty(len(points), np.int64)
     exact, total = exact_count(points), _total(points)
-    left, label = np.arange(len(points)), 0
+    labels = np.empty(len(points), np.int64)
+    left, some, label = np.arange(len(points)), points, 0
     while len(left) >= 2 * k:
         found = np.full(len(left), -1)
         if len(left) <= most:
-            label, precise = _group_narrow(points[left], k, total, exact, label, found)
+            label, precise = _group_narrow(some, k, total, exact, label, found)
             most *= precise
         else:
-            label = _group_some(dims, points[left], k, total, exact, label, found)
-        grouped = found >= 0
-        labels[left[grouped]] = found[grouped]
-        left = left[~grouped]
+            label = _group_some(dims, some, k, total, exact, label, found)
+        labels[left] = found
+        left = left[found < 0]
+        some = points[left]
     labels[left] = label
     return labels
 

@@ -24,6 +24,7 @@ from sdc_dask.kernels.vmdav import vmdav
 from sdc_dask.masking.mixed import NominalColumns, Representatives, rounded
 
 THOROUGH = "thorough"  # how groups are refined
+_ROWS_AT_A_TIME = 8192
 
 # From the values and the coordinates of a block's records to their groups.
 Grouping = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
@@ -175,8 +176,16 @@ class MaskByCentroids(BlockMask):
         bounds: NDArray[np.int64],
         numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        """Mask the blocks of a partition."""
-        return self.represented(values, self.groups(values, bounds))
+        """Mask the blocks of a partition: some at a time, which stay in the processor's cache."""
+        begin = 0
+        while begin < len(bounds) - 1:
+            enough = int(np.searchsorted(bounds, bounds[begin] + _ROWS_AT_A_TIME))
+            end = min(max(enough, begin + 1), len(bounds) - 1)
+            some = values[bounds[begin] : bounds[end]]
+            labels = self.groups(some, bounds[begin : end + 1] - bounds[begin])
+            some[:] = self.represented(some, labels)
+            begin = end
+        return values
 
     def groups(self, values: NDArray[np.float64], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the group of every record; those of one block have other numbers than the next."""

@@ -38,6 +38,8 @@ _SETTINGS = {
     # Every task that waits at a worker that dies counts as failed once.
     "distributed.scheduler.allowed-failures": 5,
     "distributed.comm.retry.count": 3,
+    # Workers that watch what they do a hundred times a second show it on pages that nobody sees.
+    "distributed.worker.profile.enabled": False,
     # Pages show exceptions of tasks, which may show values.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
