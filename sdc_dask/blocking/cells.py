@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from sdc_dask.kernels.receivers import by_receiver
-from sdc_dask.kernels.tree import count_sorted
+from sdc_dask.kernels.tree import add_to_cells
 
 # Positions are added up as integers, in this many steps across a node: the sums cannot depend on
 # the order of the records, and 2**33 records fit.
@@ -67,24 +66,23 @@ def count_cells(
     low, high : ndarray of float64, shape (nodes, d)
         Bounds of the nodes, between which positions are measured.
     """
-    order, begins = _by_cell(node, code)
-    first = order[begins[:-1]]
+    cell, nodes, codes = _numbered(node, code)
     base = low / 2
     width = high / 2 - base
     # A node too narrow for its steps to be counted has all its records at its lower bound.
     steps = np.where(width > _NARROWEST, _STEPS / np.maximum(width, _NARROWEST), 0.0)
-    shape = (len(first), points.shape[1])
+    shape = (len(nodes), points.shape[1])
     cells = Cells(
-        node[first],
-        code[first],
-        np.empty(len(first), np.int64),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape, np.int64),
+        nodes,
+        codes,
+        np.zeros(len(nodes), np.int64),
+        np.full(shape, np.inf),
+        np.full(shape, -np.inf),
+        np.zeros(shape, np.int64),
     )
-    count_sorted(
-        rows[order],
-        begins,
+    add_to_cells(
+        cell,
+        rows,
         points,
         cells.node,
         base,
@@ -140,16 +138,21 @@ def centroids(cells: Cells, low: NDArray[np.float64], high: NDArray[np.float64])
     return base * (1 - share) + top * share
 
 
-def _by_cell(
+def _numbered(
     node: NDArray[np.int64], code: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Put records in order of their cells; return it, where cells begin in it, and its end."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Number the cells that have records: the cell of each record, and node and code of each."""
     nodes, codes = (int(each.max(initial=-1)) + 1 for each in (node, code))
     if nodes * codes <= max(len(node), _FEW_CELLS):
-        order, begins = by_receiver(node * codes + code, nodes * codes)
-        return order, np.append(begins[:-1][np.diff(begins) > 0], len(order))
+        key = node * codes + code
+        present = np.flatnonzero(np.bincount(key, minlength=nodes * codes))
+        number = np.empty(nodes * codes, np.int64)
+        number[present] = np.arange(len(present))
+        return number[key], present // max(codes, 1), present % max(codes, 1)
     order = np.lexsort((code, node))
     sorted_node, sorted_code = node[order], code[order]
     new = np.ones(len(order), bool)
     new[1:] = np.diff(sorted_node).astype(bool) | np.diff(sorted_code).astype(bool)
-    return order, np.append(np.flatnonzero(new), len(order))
+    cell = np.empty(len(order), np.int64)
+    cell[order] = np.cumsum(new) - 1
+    return cell, sorted_node[new], sorted_code[new]

@@ -76,36 +76,31 @@ def descend(tree, points, stratum, target, code):
 
 
 @jit
-def count_sorted(order, begins, points, node, base, steps, count, low, high, position):
-    """Add up records by cell.
+def add_to_cells(cell, rows, points, node, base, steps, count, low, high, position):
+    """Add records to the counts of their cells.
 
     Parameters
     ----------
-    order : ndarray of int64, shape (n,)
-        Records in the order of their cells.
-    begins : ndarray of int64, shape (cells + 1,)
-        Where the records of each cell begin in that order, and n.
-    points : ndarray of float64, shape (n, d)
+    cell : ndarray of int64, shape (n,)
+        Of some records.
+    rows : ndarray of int64, shape (n,)
+        Which of the points these are.
+    points : ndarray of float64, shape (m, d)
     node : ndarray of int64, shape (cells,)
     base, steps : ndarray of float64, shape (nodes, d)
         Half the lower bound of a node, and the steps of the position per unit of half a value.
     count, low, high, position : ndarray, first dimension cells
-        Overwritten: number of records, their bounds, the sum of their positions.
+        Changed: number of records, their bounds, the sum of their positions.
     """
-    for c in range(len(count)):
-        count[c] = begins[c + 1] - begins[c]
+    for i in range(len(cell)):
+        c = cell[i]
+        row = rows[i]
         box = node[c]
+        count[c] += 1
         for j in range(points.shape[1]):
-            smallest = np.inf
-            largest = -np.inf
-            positions = np.int64(0)
-            for i in range(begins[c], begins[c + 1]):
-                value = points[order[i], j]
-                # Not branches, which the processor would have to guess.
-                smallest = min(smallest, value)
-                largest = max(largest, value)
-                # Halving first keeps the largest floats from overflowing.
-                positions += np.int64((value * 0.5 - base[box, j]) * steps[box, j])
-            low[c, j] = smallest
-            high[c, j] = largest
-            position[c, j] = positions
+            value = points[row, j]
+            # Not branches, which the processor would have to guess.
+            low[c, j] = min(low[c, j], value)
+            high[c, j] = max(high[c, j], value)
+            # Halving first keeps the largest floats from overflowing.
+            position[c, j] += np.int64((value * 0.5 - base[box, j]) * steps[box, j])
