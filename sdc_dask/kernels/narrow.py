@@ -220,9 +220,11 @@ def _farthest(narrow, squares, left, query, scale, moved):
     limit = limit * (1.0 - narrow.share) - narrow.slack
     limit = (limit - 2.0 * moved) * (1.0 - narrow.share) - narrow.slack
     limit = max(limit, 0.0)
+    size = _up_to(narrow, squares, left, limit * limit, _FARTHEST)
+    if size == 1:
+        return narrow.row[narrow.doubtful[0]], size
     best = -1.0
     best_row = NO_ROW
-    size = _up_to(narrow, squares, left, limit * limit, _FARTHEST)
     for i in range(size):
         row = narrow.row[narrow.doubtful[i]]
         distance = 0.0
