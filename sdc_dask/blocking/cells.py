@@ -141,7 +141,7 @@ def centroids(cells: Cells, low: NDArray[np.float64], high: NDArray[np.float64])
 def _numbered(
     node: NDArray[np.int64], code: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Number the cells that have records: the cell of each record, and node and code of each."""
+    """Return the number of the cell of every record; node and code of cells that have records."""
     nodes, codes = (int(each.max(initial=-1)) + 1 for each in (node, code))
     if nodes * codes <= max(len(node), _FEW_CELLS):
         key = node * codes + code

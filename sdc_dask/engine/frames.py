@@ -162,6 +162,11 @@ class Calls:
         """
         return Delayed(task.key, {}) if isinstance(task, Delayed) else task
 
+    def unzip(self, pairs: list[Task]) -> tuple[Task, Task]:
+        """Return a task that has the first of all pairs, and one that has the second."""
+        gathered = self(list, pairs)
+        return self(_firsts, gathered), self(_seconds, gathered)
+
     def merge(
         self, partials: list[Task], merge: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
     ) -> Task:
@@ -426,6 +431,14 @@ def _one_graph(tasks: list[Task]) -> list[Task]:
             graph.update(task.dask)
     first, *others = tasks
     return [Delayed(first.key, graph), *(Delayed(task.key, {}) for task in others)]
+
+
+def _firsts(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    return [pair[0] for pair in pairs]
+
+
+def _seconds(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    return [pair[1] for pair in pairs]
 
 
 def _item(items: dict[int, Any], number: int) -> Any:

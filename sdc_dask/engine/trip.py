@@ -104,13 +104,13 @@ class Trip:
 
     step: Step
     back: Any  # by partition: what came back; or a spool
-    checksums: list[Task]  # by partition: of what left
+    checksums: Any  # by partition: of what left; or a task that has them all
     done: Task  # small, and there when all is masked
 
 
 def masked_values(
     frame: Frame, step: Step, then: Any, after: Task = None, folder: str | None = None
-) -> tuple[list[Task], list[Task]]:
+) -> tuple[list[Task], Any]:
     """Send the columns of a step to where they are masked, and do `then` with the new values.
 
     Parameters
@@ -128,8 +128,9 @@ def masked_values(
 
     Returns
     -------
-    tuple of list
-        What `then` returned, and the checksums of what left.
+    tuple
+        What `then` returned, and the checksums of what left: by partition, or one task that has
+        them all if rows are routed through a folder.
     """
     call, there = Calls.of(frame, folder), step.destinations
     shared, waited = call.share(there), call.wait_for(after)
@@ -152,8 +153,8 @@ def masked_values(
             call(_depart_to_file, waited, part, number, shared, path, borders)
             for number, (part, path) in enumerate(zip(parts, call.paths(len(parts)), strict=True))
         ]
-        checksums = [call(_second, pair) for pair in sent]
-        routed = call.received(call(_firsts, sent), meta, divisions)
+        files, checksums = call.unzip(sent)
+        routed = call.received(files, meta, divisions)
     return step.mask.run(call, routed, there.row_ids, then), checksums
 
 
@@ -251,10 +252,6 @@ def _depart_to_file(
 
 def _first(pair: tuple[Any, Any], _after: Any) -> Any:
     return pair[0]
-
-
-def _firsts(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-    return [pair[0] for pair in pairs]
 
 
 def _second(pair: tuple[Any, Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,36 +68,23 @@ def write_files(
     if shuffle is None:
         pairs = [call(write_piece, piece, number, *shared, folder) for number, piece in pieces]
         # A file is described by a few numbers: those of all are small enough for one place.
-        compared, written = _unzip(call, pairs)
+        compared, written = call.unzip(pairs)
     else:
         drawn = call.share(shuffle)
         pairs = [call(scatter_piece, piece, number, *shared, drawn) for number, piece in pieces]
-        compared, sent = _unzip(call, pairs)
+        compared, sent = call.unzip(pairs)
         parts, orders = call(_parts, sent), call(_orders, compared)
         gathered = [
             call(gather_file, number, parts, orders, shared[0], drawn, folder)
             for number in range(shuffle.files)
         ]
-        written, found = _unzip(call, gathered)
+        written, found = call.unzip(gathered)
         written = call(_nothing_lost, written, sent, found)
     sizes = [
         folder.keys.class_sizes(call, call(_keys, written, number))
         for number in range(len(layout.counted) + len(layout.by_unit) + len(layout.alike))
     ]
     return call(_together, compared, written, sizes, layout.matched)
-
-
-def _unzip(call: Calls, pairs: list[Task]) -> tuple[Task, Task]:
-    gathered = call(list, pairs)
-    return call(_firsts, gathered), call(_seconds, gathered)
-
-
-def _firsts(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-    return [pair[0] for pair in pairs]
-
-
-def _seconds(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-    return [pair[1] for pair in pairs]
 
 
 def _parts(sent: Sequence[Scattered]) -> list[TableFile]:

@@ -170,15 +170,14 @@ def _masked_piece(
     table, orders = _released(original, layout.schema, masked.restore(changed, number))
     kept = [name for name in layout.by if name in table.column_names]
     after = to_pandas(table, [], [*layout.masked, *kept])
-    numbers = list(layout.numbers)
-    old, new = to_float(before, numbers), to_float(after, numbers)
+    old, new = (_numbers(part, layout.numbers) for part in (before, after))
     compared = Compared(
         {
-            each: exact_sum(old[~np.isnan(old[:, j]), j])
-            for j, each in enumerate(numbers)
-            if each not in layout.summed
+            name: exact_sum(values[~np.isnan(values)])
+            for name, values in old.items()
+            if name not in layout.summed
         },
-        sum_differences(old, new, numbers),
+        sum_differences(old, new),
         np.array(
             [_fingerprints(changed, columns, after, kept) for columns in layout.moved], np.uint64
         ).reshape(-1, 2, 2),
@@ -194,6 +193,11 @@ def _masked_piece(
         ),
     )
     return table, _unit_words(before, layout), compared
+
+
+def _numbers(part: pd.DataFrame, names: Sequence[str]) -> dict[Hashable, NDArray[np.float64]]:
+    """Return columns of numbers one by one: the values of each lie side by side then."""
+    return {name: to_float(part, [name])[:, 0] for name in names}
 
 
 def _beside_unit(after: pd.DataFrame, original: pa.Table, unit: str) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,7 +45,8 @@ def _chunk(
 ) -> tuple[int, Sums, Sums]:
     old, new = pair_values(original, masked, number, columns)
     values = {column: exact_sum(old[~np.isnan(old[:, j]), j]) for j, column in enumerate(columns)}
-    return len(old), values, sum_differences(old, new, columns)
+    by_column = (dict(zip(columns, each.T, strict=True)) for each in (old, new))
+    return len(old), values, sum_differences(*by_column)
 
 
 def _merge(parts: list[tuple[int, Sums, Sums]]) -> tuple[int, Sums, Sums]:
@@ -54,12 +55,12 @@ def _merge(parts: list[tuple[int, Sums, Sums]]) -> tuple[int, Sums, Sums]:
 
 
 def sum_differences(
-    original: NDArray[np.float64], masked: NDArray[np.float64], columns: Sequence[Hashable]
+    original: Mapping[Hashable, NDArray[np.float64]], masked: Mapping[Hashable, NDArray[np.float64]]
 ) -> Sums:
-    """Return the sums of the differences between two arrays, by column."""
+    """Return the sums of the differences between columns."""
     sums: Sums = {}
-    for j, column in enumerate(columns):
-        old, new = original[:, j], masked[:, j]
+    for column, old in original.items():
+        new = masked[column]
         present = ~np.isnan(old)
         differing = int((present == np.isnan(new)).sum())
         if differing:
