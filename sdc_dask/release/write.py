@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -268,7 +269,7 @@ def _write(
     # A task that runs twice never writes into a file that was checked.
     path = os.path.join(folder.directory, f".{own}.{uuid.uuid4().hex}")
     stored = table.drop_columns(list(layout.partition_by))
-    repeated = [name for name in stored.column_names if _repeats(stored.column(name))]
+    repeated = [each for each in stored.column_names if _repeats(stored.column(each))]
     groups = max(1, -(-table.num_rows // _GROUP_ROWS))
     pq.write_table(
         stored,
@@ -277,25 +278,51 @@ def _write(
         use_dictionary=repeated,
         write_page_checksum=True,
     )
+    with ThreadPoolExecutor(1) as beside:
+        # The disk is waited for while the file is looked at.
+        stored_for_good = beside.submit(_sync, path)
+        written = _looked_at(path, name, own, table, units, layout, folder.keys)
+        stored_for_good.result()
+    if folder.staging is None:
+        os.replace(path, os.path.join(folder.directory, name))
+    else:
+        folder.staging.send(path, name, written.file.sha256)
+        os.unlink(path)
+    return written
+
+
+def _sync(path: str) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
+
+
+def _looked_at(
+    path: str,
+    name: str,
+    own: str,
+    table: pa.Table,
+    units: pa.Table,
+    layout: Layout,
+    keys: KeyFolder,
+) -> Written:
+    """Read a file again, compare it with what was meant, and return what it holds."""
     found = _read_again(path, name, table, layout)
     others = sorted({each for columns in layout.counted for each in columns} - {*layout.masked})
     after = to_pandas(found, [], [*layout.masked, *others])
-    written = Written(
+    return Written(
         ReleasedFile(name, found.num_rows, os.path.getsize(path), file_digest(path)),
         tuple(
-            folder.keys.write(class_keys(after, columns), f"{own}-{count}")
+            keys.write(class_keys(after, columns), f"{own}-{count}")
             for count, columns in enumerate(layout.counted)
         )
         + tuple(
-            folder.keys.write_pairs(
+            keys.write_pairs(
                 _pairs(after, columns, units, layout.unit_words(unit)), f"{own}-unit-{count}"
             )
             for count, (columns, unit) in enumerate(layout.by_unit)
         )
         + tuple(
-            folder.keys.write_pairs(
+            keys.write_pairs(
                 _pairs(after, columns, units, layout.unit_words(unit), swapped=True),
                 f"{own}-alike-{count}",
             )
@@ -304,12 +331,6 @@ def _write(
         tuple(combination_counts(after, columns) for columns in layout.matched),
         {name: rule.count_others(after[name]) for name, rule in layout.allowed.items()},
     )
-    if folder.staging is None:
-        os.replace(path, os.path.join(folder.directory, name))
-    else:
-        folder.staging.send(path, name, written.file.sha256)
-        os.unlink(path)
-    return written
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
