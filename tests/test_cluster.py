@@ -96,6 +96,10 @@ def test_scratch_is_closed_to_others(client: Client) -> None:
 def test_settings(client: Client) -> None:
     found = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.worker_ttl)
     assert found == 60
+    # Nobody can look at what workers would see of themselves.
+    (watching,) = client.run(lambda dask_worker: set(dask_worker.periodic_callbacks)).values()
+    assert watching
+    assert "profile" not in watching
 
 
 @pytest.mark.soak
