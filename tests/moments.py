@@ -19,7 +19,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 # Tasks of `protect` by phase, by how their keys begin.
 PHASES: dict[str, str | tuple[str, ...]] = {
     "scan": "scan_partition",
-    "transfer": "send-",
+    "transfer": "depart_to_file-",
     "unpack": "receive-",
     "mask": "mask_blocks",
     "write": ("scatter_piece", "write_piece"),

@@ -16,9 +16,16 @@ from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.receivers import by_receiver, taken
 
 
+def send_numbers(
+    key: NDArray[np.int64], values: NDArray[np.float64], path: str, divisions: Sequence[int]
+) -> BatchFile:
+    """Write keys and numbers as :func:`send` writes them, without a frame and the copy in it."""
+    return WordFile.write(path, [key, values], _receivers(key, divisions))
+
+
 def send(routed: pd.DataFrame, path: str, divisions: Sequence[int]) -> BatchFile:
     """Write routed rows for the partitions that their keys are of, by known divisions."""
-    receivers = _receivers(routed, divisions)
+    receivers = _receivers(routed["key"].to_numpy(), divisions)
     if _are_words(routed):
         key, values = routed["key"].to_numpy(), routed.drop(columns="key")
         alike = values.dtypes.nunique() == 1
@@ -111,7 +118,8 @@ def cut_by_key(
     routed: pd.DataFrame, divisions: Sequence[int], expected: Sequence[int]
 ) -> dict[int, pd.DataFrame]:
     """Return the routed rows of each partition that may get some, by known divisions."""
-    order, begins = by_receiver(_receivers(routed, divisions), len(divisions) - 1)
+    receivers = _receivers(routed["key"].to_numpy(), divisions)
+    order, begins = by_receiver(receivers, len(divisions) - 1)
     by_partition = routed.take(order)
     if sum(int(begins[number + 1] - begins[number]) for number in expected) < len(routed):
         raise SdcRuntimeError("rows have keys of partitions that expect none: they would be lost.")
@@ -125,9 +133,9 @@ def put_together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return routed.take(np.argsort(routed["key"].to_numpy())).set_index("key")
 
 
-def _receivers(routed: pd.DataFrame, divisions: Sequence[int]) -> NDArray[np.int64]:
+def _receivers(key: NDArray[np.int64], divisions: Sequence[int]) -> NDArray[np.int64]:
     """Return the partitions that the keys of rows are of."""
-    receivers = count_below(np.asarray(divisions), routed["key"].to_numpy() + 1) - 1
+    receivers = count_below(np.asarray(divisions), key + 1) - 1
     if ((receivers < 0) | (receivers >= len(divisions) - 1)).any():
         raise SdcRuntimeError("rows have keys beyond all partitions: they would be lost.")
     return receivers

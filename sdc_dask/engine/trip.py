@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.batch_files import BatchFile
-from sdc_dask.engine.batches import send
+from sdc_dask.engine.batches import send, send_numbers
 from sdc_dask.engine.blocks import Blocks
 from sdc_dask.engine.columns import with_columns
 from sdc_dask.engine.destinations import Destinations
@@ -238,7 +238,7 @@ def _depart_with_checksum(
 
 
 def _depart_to_file(
-    after: Any,
+    _after: Any,
     part: pd.DataFrame,
     number: int,
     there: Destinations,
@@ -246,8 +246,11 @@ def _depart_to_file(
     divisions: Sequence[int],
 ) -> tuple[BatchFile, np.uint64]:
     """Send the rows of a partition, and return the checksum of what they come from."""
-    routed, found = _depart_with_checksum(after, part, number, there)
-    return send(routed, path, divisions), found
+    key, values = there.depart(part, number)
+    found = there.checksum(part, values)
+    if isinstance(values, np.ndarray):
+        return send_numbers(key, values, path, divisions), found
+    return send(routed_frame(key, values), path, divisions), found
 
 
 def _first(pair: tuple[Any, Any], _after: Any) -> Any:

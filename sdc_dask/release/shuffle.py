@@ -59,8 +59,10 @@ class Shuffle:
     def gather(self, parts: Sequence[TableFile], number: int) -> pa.Table:
         """Return the rows of a file, in random order."""
         schema = parts[0].schema
-        batches = [batch for part in parts for batch in part.read(number, schema)]
-        rows = pa.Table.from_batches(batches, schema)
+        # In one piece, so that batches are gone when rows are taken from it.
+        rows = pa.Table.from_batches(
+            [batch for part in parts for batch in part.read(number, schema)], schema
+        ).combine_chunks()
         return taken_rows(rows, self._chance("file", number).permutation(rows.num_rows))
 
     def _chance(self, what: str, number: int) -> np.random.Generator:
