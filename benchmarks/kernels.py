@@ -32,7 +32,7 @@ from sdc_dask.datasets import uniform
 from sdc_dask.kernels.grid import centred as around_origin
 from sdc_dask.kernels.kd_tree import WORTH_UNROLLING
 from sdc_dask.kernels.mdav import (
-    _fewest_narrow,
+    _fewest,
     _most_narrow,
     mdav,
     mdav_brute,
@@ -131,7 +131,7 @@ def crossover(quick: bool) -> dict[str, Any]:
 
 def chosen(n: int, d: int) -> str:
     """Return the kernel that `mdav` begins with."""
-    if n < _fewest_narrow(K):
+    if n < _fewest(d, K):
         return "scan"
     return "narrow" if n <= _most_narrow(d, K) else "tree"
 

@@ -12,7 +12,7 @@ from sdc_dask.kernels import mdav_few as few
 from sdc_dask.kernels._jit import is_compiled, jit
 from sdc_dask.kernels.kd_tree import unrolled
 from sdc_dask.kernels.mdav import (
-    _fewest_narrow,
+    _fewest,
     _group_narrow,
     _in_rounds,
     _mdav_brute,
@@ -150,13 +150,14 @@ def test_kernels_agree_on_shapes(shape: object) -> None:
         np.testing.assert_array_equal(_in_rounds(points, k, 2_500, ()), expected)
 
 
-@pytest.mark.parametrize("k", [3, 50])
+@pytest.mark.parametrize("k", [3, 50, 70])
 @pytest.mark.parametrize("d", [1, 4])
 def test_mdav_is_the_same_with_the_kernel_for_every_number(d: int, k: int) -> None:
     rng = np.random.default_rng(d + k)
-    fewest, most = _fewest_narrow(k), _most_narrow(d, k)
-    assert 2 * k < fewest < most
-    for n in (fewest - 1, fewest, *([] if k > 3 else [most, most + 1])):
+    fewest, most = _fewest(d, k), _most_narrow(d, k)
+    assert 2 * k < fewest
+    assert (fewest < most) == (k < 70)
+    for n in (fewest - 1, fewest, *([most, most + 1] if k == 3 else [])):
         points = rng.normal(size=(n, d))
         points -= points.mean(axis=0)
         np.testing.assert_array_equal(mdav(points, k), mdav_indexed(points, k))

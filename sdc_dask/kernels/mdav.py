@@ -93,7 +93,7 @@ def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) ->
     """
     n, d = points.shape
     most = _most_narrow(d, k)
-    if nominal is not None or n < _fewest_narrow(k):
+    if nominal is not None or n < _fewest(d, k):
         kernel = _mdav_brute
     else:
         kernel = _group_narrow if n <= most else _group_some
@@ -106,15 +106,16 @@ def mdav(points: NDArray[np.float64], k: int, nominal: Nominal | None = None) ->
     return _in_rounds(points, k, most, unrolled(d, n, most=3))
 
 
-# How many records are grouped sooner in single precision than by a scan, and than by a tree, as
-# measured by benchmarks/kernels.py
+# As measured by benchmarks/kernels.py
 
 
-def _fewest_narrow(k: int) -> int:
-    return 750 + 90 * k
+def _fewest(d: int, k: int) -> int:
+    """Return how many records are grouped sooner by another kernel than by the plain scan."""
+    return 750 + 90 * k if k <= _LARGEST_K else int(1000 * 1.3**d)
 
 
 def _most_narrow(d: int, k: int) -> int:
+    """Return how many records are grouped sooner in single precision than by a tree."""
     return int(4000 * 1.22**d * k**0.6) if k <= _LARGEST_K else 0
 
 
