@@ -218,7 +218,7 @@ def test_workers_are_killed_at_random(
 ) -> None:
     """One to three kills, at the end of any tasks."""
     rng = np.random.default_rng(seed)
-    times = rng.choice(np.arange(1, 200), int(rng.integers(1, 4)), replace=False).tolist()
+    times = rng.choice(np.arange(1, 100), int(rng.integers(1, 4)), replace=False).tolist()
     shared.wait_for_workers(2)
     shared.at("", "memory", times=tuple(times), after=float(rng.uniform(0, 0.3)))
     job = protect(large.source, tmp_path / "release", "--scheduler", shared.address)
