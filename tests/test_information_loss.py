@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from itertools import combinations
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sdc_dask.utility.information_loss as information_loss_module
 from sdc_dask.kernels.differences import CELLS, Grid, differences, quantiles_of
 from sdc_dask.kernels.exact import exact_products, exact_sum
 from sdc_dask.kernels.gram import exact_gram
@@ -37,15 +39,28 @@ def plain_losses(x: np.ndarray, y: np.ndarray) -> list[float]:
     return [*losses, 100 * float(np.mean(losses)), scaled]
 
 
-def plain_hellinger(x: np.ndarray, y: np.ndarray) -> float:
+def plain_hellinger(x: np.ndarray, y: np.ndarray, *, rounding: bool = True) -> float:
     """Hellinger distance on classes of z / (1 + |z|), of which 0 is in the middle of one."""
     shares = []
     for values in (x, y):
-        z = (values - x.mean()) / x.std()
-        bent = z / (1 + np.abs(z))
-        counts = np.histogram(bent, (np.arange(64) - 31.5) * 33 / 1040)[0]
+        z = bent((rounded(values, x) if rounding else values) - x.mean(), x.std())
+        counts = np.histogram(z, (np.arange(64) - 31.5) * 33 / 1040)[0]
         shares.append(np.sqrt(counts / len(x)))
     return math.sqrt(((shares[0] - shares[1]) ** 2).sum() / 2)
+
+
+def rounded(values: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """The middles of the cells of a finer grid: powers of two are its unit and its origin's."""
+    exponent = math.floor(math.log2(original.std() / 1.3)) + 1
+    scale = 2.0**exponent
+    origin = np.rint(original.mean() / scale * 2) * scale / 2
+    cells = np.rint(4160 * bent(values - origin, scale)) / 4160
+    return origin + scale * cells / (1 - np.abs(cells))
+
+
+def bent(distance: np.ndarray, scale: float) -> np.ndarray:
+    z = distance / scale
+    return z / (1 + np.abs(z))
 
 
 def figures(loss: InformationLoss) -> list[float | None]:
@@ -121,6 +136,8 @@ def test_figures_are_those_of_the_definitions(incomes: pd.DataFrame, method: str
     hellinger = [plain_hellinger(x[:, j], y[:, j]) for j in range(x.shape[1])]
     np.testing.assert_allclose(table["hellinger"], hellinger, atol=1e-12)
     assert loss.hellinger == pytest.approx(np.mean(hellinger))
+    hellinger = [plain_hellinger(x[:, j], y[:, j], rounding=False) for j in range(x.shape[1])]
+    np.testing.assert_allclose(table["hellinger"], hellinger, atol=0.002)
     parts = np.arange(1, 20) / 20
     quantiles = [np.quantile(each, parts, axis=0, method="inverted_cdf") for each in (x, y)]
     z = [(each - x.mean(axis=0)) / x.std(axis=0) for each in quantiles]
@@ -169,6 +186,33 @@ def test_partitions_change_no_bit(
     formula = "y ~ small + single + huge"
     result = information_loss(*lazy, columns, regression=formula)
     assert same(result, information_loss(*mixed, columns, regression=formula))
+
+
+@pytest.mark.parametrize(("order", "again"), [("random", 0), ("sorted", 6)])
+def test_partitions_are_read_again_only_where_they_are_unlike_all(
+    order: str, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(100.3, 2.1, (60_000, 2)), columns=["x", "y"])
+    if order == "sorted":
+        # More grids than are kept.
+        frame["x"] = np.sort(frame["x"].to_numpy())
+    masked = (frame * 2).round() / 2
+    read: list[int] = []
+    count_again = information_loss_module._count_again
+
+    def counting(original: pd.DataFrame, other: pd.DataFrame, number: int, grids: dict) -> object:
+        read.append(number)
+        assert list(original) == ["x"]
+        return count_again(original, other, number, grids)
+
+    monkeypatch.setattr(information_loss_module, "_count_again", counting)
+    lazy = [dd.from_pandas(each, npartitions=6) for each in (frame, masked)]
+    with dask.config.set(scheduler="threads"):
+        result = information_loss(*lazy, ["x", "y"])
+    assert len(read) == again
+    assert same(result, information_loss(frame, masked, ["x", "y"]))
+    assert len(read) == again  # pandas has one partition, which is like all
 
 
 def test_order_of_rows_and_runs_change_no_bit(
@@ -526,6 +570,24 @@ def test_grids_keep_the_order(values: list[float], mean: float, scale: float) ->
         for cell, each in near:
             bent = (cell - CELLS // 2) / 1040
             assert bent == pytest.approx(each / (1 + abs(each)), abs=0.5001 / 1040)
+
+
+@given(finite, st.floats(1e-300, 1e300), st.floats(-3, 3), st.floats(0.5, 2))
+def test_rounded_grids_are_about_as_the_grid(
+    mean: float, scale: float, shift: float, share: float
+) -> None:
+    mean = math.fmod(mean, 1e6 * scale)
+    grid = Grid(mean, scale)
+    finer = grid.rounded()
+    assert finer.rounded() == finer
+    assert 1 / 1.3 <= finer.scale / scale <= 1 / 0.65
+    assert abs(finer.mean - mean) <= finer.scale / 4
+    # A value comes to its cell, or to the one beside it.
+    values = np.array([mean + shift * scale, mean, mean - share * scale])
+    for value in values[:, None]:
+        direct, gathered = grid.count(value), grid.gather(finer, finer.count(value))
+        assert gathered.sum() == 1
+        assert abs(int(direct.argmax()) - int(gathered.argmax())) <= 1
 
 
 def test_quantiles_are_those_of_cells() -> None:

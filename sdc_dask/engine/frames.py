@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -268,12 +268,29 @@ def frame_of(
         )
 
 
-def map_partitions(frames: Sequence[Frame], chunk: Callable[..., Any], *args: Any) -> list[Task]:
-    """Call ``chunk(*partitions, number, *args)`` for every partition, side by side for several."""
+def number_of_partitions(frame: Frame) -> int:
+    """Return how many partitions a frame has, which is one in pandas."""
+    return int(frame.npartitions) if is_dask(frame) else 1
+
+
+def map_partitions(
+    frames: Sequence[Frame],
+    chunk: Callable[..., Any],
+    *args: Any,
+    only: Collection[int] | None = None,
+) -> list[Task]:
+    """Call ``chunk(*partitions, number, *args)`` for every partition, side by side for several.
+
+    With `only`, for those with these numbers.
+    """
     call = Calls.of(frames[0])
     shared = [call.share(arg) for arg in args]
     parts = zip(*(partitions(frame) for frame in frames), strict=True)
-    return [call(chunk, *part, number, *shared) for number, part in enumerate(parts)]
+    return [
+        call(chunk, *part, number, *shared)
+        for number, part in enumerate(parts)
+        if only is None or number in only
+    ]
 
 
 def partition_indexes(frame: Frame) -> list[Task]:
@@ -290,6 +307,7 @@ def map_reduce(
     chunk: Callable[..., Any],
     merge: Callable[[list[Any]], Any],
     *args: Any,
+    only: Collection[int] | None = None,
 ) -> Any:
     """Run `chunk` on every partition and merge the partial results: one pass over the data.
 
@@ -305,6 +323,8 @@ def map_reduce(
         From a list of partial results to one of the same kind.
     *args
         Passed on to `chunk`; sent once, not with every task.
+    only : collection of int, optional
+        The numbers of the partitions that are read, at least one; by default, all are.
 
     Returns
     -------
@@ -313,7 +333,7 @@ def map_reduce(
     """
     several = list(frames) if isinstance(frames, (list, tuple)) else [frames]
     call = Calls.of(several[0])
-    return call.compute(call.merge(map_partitions(several, chunk, *args), merge))
+    return call.compute(call.merge(map_partitions(several, chunk, *args, only=only), merge))
 
 
 def fold(

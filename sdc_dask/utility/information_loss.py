@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -28,12 +28,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sdc_dask.engine.columns import to_float
-from sdc_dask.engine.frames import Frame, map_reduce
+from sdc_dask.engine.frames import Frame, map_reduce, number_of_partitions
 from sdc_dask.engine.moments import CoMoments, PairSums, co_moments_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
 from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
 from sdc_dask.kernels.differences import (
-    CELLS,
     Differences,
     Grid,
     classes_of,
@@ -44,6 +43,7 @@ from sdc_dask.results import Result
 
 _PARTS = 20  # quantiles 5%, 10%, ..., 95%
 _UNIT = 1074  # exact sums count units of 2**-1074
+_GRIDS = 4  # on which columns are counted, of those that partitions have
 _RUN = 2**17  # records that are read at once: what they are turned into stays in caches
 _MORE = 64  # bits that roots have more than the integers that they are divided by or from
 # A column of a regression follows from others if they leave this share of its variance, or less.
@@ -153,11 +153,12 @@ def _indented(table: pd.DataFrame) -> str:
 def information_loss(
     original: Frame, masked: Frame, columns: Sequence[Hashable], *, regression: str | None = None
 ) -> InformationLoss:
-    """Compare the values, statistics and distributions of two frames, in two passes.
+    """Compare the values, statistics and distributions of two frames, in one pass.
 
-    The first pass adds up values, products and differences without rounding; the second counts
-    values on a grid that is made of the means and deviations. So the figures are the same bits for
-    every partitioning, for pandas and Dask.
+    Values, products and differences are added up without rounding, and values are counted on a
+    grid that is made of the means and deviations. So the figures are the same bits for every
+    partitioning, for pandas and Dask. Partitions whose means or deviations are far from those of
+    all records, as in a frame that is sorted, are read once more.
 
     Parameters
     ----------
@@ -215,7 +216,8 @@ def information_loss(
     whose cells have the same width in z / (1 + abs(z)) for z = (x - mean) / s. So outliers do not
     make it coarse. A cell is a thousandth of s wide at the mean, 0.004 s at one deviation from it,
     and 0.03 s as far away as the 5% or the 95% quantile of any column can be; a shift is known to
-    a cell's width. The Hellinger distance is that of 63 classes of 33 cells.
+    a cell's width. The Hellinger distance is that of 63 classes of 33 cells. Borders of cells are
+    rounded by an eighth of a cell, or little more, to those of a grid around a round number.
 
     The regression is solved without rounding. Its figure is the mean of abs(b - b') / se(b) over
     the coefficients b, with the intercept, and grows with the root of the number of records if all
@@ -233,11 +235,10 @@ def information_loss(
     columns = list(columns)
     formula = None if regression is None else _parse(regression, columns)
     frames = pair_frames(original, masked, columns)
-    sums, old, new = map_reduce(frames, _sum_chunk, _merge_sums, columns)
+    (sums, old, new), counted = map_reduce(frames, _chunk, _merge, columns)
     _check(old, formula)
     shift, coefficients = (None, {}) if formula is None else _compare_fits(old, new, formula)
-    grids = [_grid(old, new, column) for column in columns]
-    counts = map_reduce(frames, _count_chunk, _merge_counts, columns, grids)
+    counts = _counts_of_all(frames, counted, {c: _grid(old, new, c) for c in columns})
 
     total = sum(sums.values(), Differences())
     means = [_change(old.sums[c].total, new.sums[c].total) for c in columns]
@@ -248,8 +249,7 @@ def information_loss(
     losses = [total.mean_relative, _mean(means), _mean(variances + covariances), _mean(variances)]
     scaled = {c: _in_deviations(sums[c].absolute, old.sums[c].spread) for c in columns}
     by_column = {
-        column: _column_loss(sums[column], old, new, column, counts[:, j])
-        for j, column in enumerate(columns)
+        column: _column_loss(sums[column], old, new, column, counts[column]) for column in columns
     }
     shifts = [loss.quantile_shift for loss in by_column.values()]
     il1_scaled = _mean_of_cells(scaled, {c: sums[c].n for c in columns})
@@ -299,21 +299,38 @@ def information_loss(
     )
 
 
-# The first pass: exact sums.
+# The pass over all partitions: exact sums, and counts.
 
 _Sums = tuple[dict[Hashable, Differences], CoMoments, CoMoments]
 
 
-def _sum_chunk(
+@dataclass(frozen=True)
+class _Counts:
+    """Values of a column in the cells of a grid, of the original and the masked frame."""
+
+    cells: NDArray[np.int64]
+    partitions: frozenset[int]  # that were counted
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(self.cells + other.cells, self.partitions | other.partitions)
+
+
+_Counted = dict[Hashable, dict[Grid, _Counts]]  # by column and grid
+
+
+def _chunk(
     original: pd.DataFrame, masked: pd.DataFrame, number: int, columns: list[Hashable]
-) -> _Sums:
+) -> tuple[_Sums, _Counted]:
     original, masked = pair_parts(original, masked, number)
     runs = [slice(start, start + _RUN) for start in range(0, max(len(original), 1), _RUN)]
     found = _merge_sums([_sum_run(original[run], masked[run], columns) for run in runs])
-    if any(sums.invalid for sums in found[0].values()):
+    sums, old, new = found
+    if any(each.invalid for each in sums.values()):
         # This reads the columns several times, and is worth it only for its error.
         pair_values(original, masked, number, columns)
-    return found
+    # Most likely, all data have the same grid as this partition.
+    grids = {c: _grid(old, new, c).rounded() for c in columns if sums[c].n}
+    return found, _count(original, masked, number, grids)
 
 
 def _sum_run(original: pd.DataFrame, masked: pd.DataFrame, columns: list[Hashable]) -> _Sums:
@@ -329,6 +346,77 @@ def _merge_sums(parts: list[_Sums]) -> _Sums:
         sums = {column: each + more[column] for column, each in sums.items()}
         old, new = old + older, new + newer
     return sums, old, new
+
+
+def _count(
+    original: pd.DataFrame, masked: pd.DataFrame, number: int, grids: Mapping[Hashable, Grid]
+) -> _Counted:
+    return {
+        column: {
+            grid: _Counts(
+                np.stack(
+                    [grid.count(to_float(each, [column])[:, 0]) for each in (original, masked)]
+                ),
+                frozenset([number]),
+            )
+        }
+        for column, grid in grids.items()
+    }
+
+
+def _merge(parts: list[tuple[_Sums, _Counted]]) -> tuple[_Sums, _Counted]:
+    sums, counted = zip(*parts, strict=True)
+    return _merge_sums(list(sums)), _merge_counted(list(counted))
+
+
+def _merge_counted(parts: list[_Counted]) -> _Counted:
+    """Put counts together; of many grids, those are kept that most partitions have."""
+    merged: _Counted = {}
+    for part in parts:
+        for column, by_grid in part.items():
+            found = merged.setdefault(column, {})
+            for grid, counts in by_grid.items():
+                found[grid] = found[grid] + counts if grid in found else counts
+    return {
+        column: dict(
+            sorted(found.items(), key=lambda item: len(item[1].partitions), reverse=True)[:_GRIDS]
+        )
+        for column, found in merged.items()
+    }
+
+
+def _counts_of_all(
+    frames: tuple[Frame, Frame], counted: _Counted, grids: Mapping[Hashable, Grid]
+) -> dict[Hashable, NDArray[np.int64]]:
+    """Return the counts of all partitions on grids; some may have to be counted anew."""
+    finer = {column: grid.rounded() for column, grid in grids.items()}
+    found = {column: counted[column].get(grid) for column, grid in finer.items()}
+    lacking: dict[int, dict[Hashable, Grid]] = {}
+    for number in range(number_of_partitions(frames[0])):
+        for column, counts in found.items():
+            if counts is None or number not in counts.partitions:
+                lacking.setdefault(number, {})[column] = finer[column]
+    again: _Counted = {}
+    if lacking:
+        some = [column for column in grids if any(column in each for each in lacking.values())]
+        again = map_reduce(
+            [frame[some] for frame in frames], _count_again, _merge_counted, lacking, only=lacking
+        )
+    counts_of = {}
+    for column, grid in grids.items():
+        parts = [found[column], *again.get(column, {}).values()]
+        both = np.sum([part.cells for part in parts if part is not None], axis=0)
+        counts_of[column] = np.stack([grid.gather(finer[column], each) for each in both])
+    return counts_of
+
+
+def _count_again(
+    original: pd.DataFrame,
+    masked: pd.DataFrame,
+    number: int,
+    grids: Mapping[int, Mapping[Hashable, Grid]],
+) -> _Counted:
+    return _count(original, masked, number, grids[number])
 
 
 def _check(moments: CoMoments, formula: _Formula | None) -> None:
@@ -354,9 +442,6 @@ def _check(moments: CoMoments, formula: _Formula | None) -> None:
         )
 
 
-# The second pass: counts.
-
-
 def _grid(old: CoMoments, new: CoMoments, column: Hashable) -> Grid:
     """Return a grid around the mean of the original, in units of its deviation.
 
@@ -365,24 +450,6 @@ def _grid(old: CoMoments, new: CoMoments, column: Hashable) -> Grid:
     one, other = old.sums[column], new.sums[column]
     scale = one.deviation or max(other.deviation, abs(one.mean - other.mean)) or 1.0
     return Grid(one.mean, min(scale, sys.float_info.max))
-
-
-def _count_chunk(
-    original: pd.DataFrame,
-    masked: pd.DataFrame,
-    _number: int,
-    columns: list[Hashable],
-    grids: list[Grid],
-) -> NDArray[np.int64]:
-    counts = np.empty((2, len(columns), CELLS), np.int64)
-    for frame, of_frame in zip((original, masked), counts, strict=True):
-        for j, (column, grid) in enumerate(zip(columns, grids, strict=True)):
-            of_frame[j] = grid.count(to_float(frame, [column])[:, 0])
-    return counts
-
-
-def _merge_counts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.sum(parts, axis=0)
 
 
 # Figures, from integers as long as possible: nothing overflows, and equal sums differ by nothing.
