@@ -27,6 +27,7 @@ from sdc_dask.errors import SdcFileNotFoundError, SdcRuntimeError, SdcValueError
 from sdc_dask.release import signals
 from sdc_dask.release.heap import GiveBack
 from sdc_dask.release.leftovers import run_directory
+from sdc_dask.release.processor import slow_features
 from sdc_dask.release.watch import waited
 
 _SETTINGS = {
@@ -54,6 +55,7 @@ _MEMORY = {
     "MALLOC_ARENA_MAX": 1,
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
+_FEATURES = "NPY_DISABLE_CPU_FEATURES"
 # Memory of a worker as it was measured: the process with all that it imports and compiles; for
 # each thread what is routed to it, which is bounded, and copies of a piece.
 _PROCESS = 375 * 2**20
@@ -109,10 +111,14 @@ def local_cluster(workers: int | None = None, memory_limit: str = "auto") -> Ite
 
 
 def _environment() -> dict[str, Any]:
-    """Return what workers start with: what is configured, and how they use memory."""
+    """Return what workers start with: what is configured, and how they use memory and sort."""
     environment = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **_MEMORY}
     tunables = environment.get("GLIBC_TUNABLES") or os.environ.get("GLIBC_TUNABLES")
-    return environment | {"GLIBC_TUNABLES": ":".join(filter(None, [tunables, _HUGE_PAGES]))}
+    environment["GLIBC_TUNABLES"] = ":".join(filter(None, [tunables, _HUGE_PAGES]))
+    slow = slow_features()
+    if slow and _FEATURES not in os.environ:
+        environment.setdefault(_FEATURES, slow)
+    return environment
 
 
 # What a cluster must have
