@@ -265,7 +265,10 @@ class Turn(Swaps):
 
 @pytest.mark.parametrize("column", ["gaps", "text", "when"])
 @pytest.mark.parametrize("npartitions", [0, 6])
-def test_values_go_where_their_rank_is_sent(npartitions: int, column: str) -> None:
+def test_values_go_where_their_rank_is_sent(
+    npartitions: int, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sdc_dask.engine.exchange._AHEAD", 2)
     people_ = people()
     frame = frames(people_, npartitions)
     order = planned(frame, Present, [column], ("g",))
@@ -289,10 +292,13 @@ def test_a_layout_tells_the_first_rank_of_every_piece() -> None:
     assert layout.positions.tolist() == [0, *np.cumsum(sizes).tolist()]
     seen = dict.fromkeys(range(3), 0)
     strata = order.strata.of(people())
-    for (rows, _, _), ranks in zip(pieces, layout.ranks, strict=True):
+    for number, (rows, _, _) in enumerate(pieces):
         items = strata[global_items(order, rows, lengths_of(frame))]
         held = list(dict.fromkeys(items.tolist()))
-        assert ranks.tolist() == [seen[stratum] for stratum in held]
+        assert layout.strata[number].tolist() == held
+        assert layout.ranks[number].tolist() == [seen[stratum] for stratum in held]
+        begins = [items.tolist().index(stratum) for stratum in held]
+        assert layout.bounds[number].tolist() == [*begins, len(items)]
         for stratum in held:
             seen[stratum] += int((items == stratum).sum())
 

@@ -30,6 +30,8 @@ from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.swaps import Sources
 
+_AHEAD = 8  # pieces for which is drawn before they are sorted
+
 
 @dataclass(frozen=True)
 class PresentCounts:
@@ -93,11 +95,17 @@ class Layout:
     ----------
     positions : ndarray of int64
         The place of each piece's first value in the whole order, and the number of all values.
+    strata : list of ndarray of int64
+        Those of which each piece has values.
+    bounds : list of ndarray of int64
+        Where each of them begins in the piece, and the end of the last.
     ranks : list of ndarray of int64
         The rank of each piece's first value in each of its strata.
     """
 
     positions: NDArray[np.int64]
+    strata: list[NDArray[np.int64]]
+    bounds: list[NDArray[np.int64]]
     ranks: list[NDArray[np.int64]]
 
 
@@ -108,19 +116,21 @@ def lay_out(frame: Frame, order: Order) -> Layout:
     them.
     """
     counts = map_reduce(frame[order.needed()], _count_buckets, _add, order)
-    strata = order.splitters.stratum_of(np.arange(len(counts)))
+    stratum_of = order.splitters.stratum_of(np.arange(len(counts)))
     # At once, all buckets come to one piece.
     ranges = order.splitters.ranges if is_dask(frame) else [0, len(counts)]
-    positions, ranks = [0], []
+    strata, bounds, ranks = [], [], []
     seen = np.zeros(len(order.strata), np.int64)
     for begin, end in itertools.pairwise(ranges):
         held = begin + np.flatnonzero(counts[begin:end])
-        ranks.append(seen[strata[held]])
-        seen[strata[held]] += counts[held]
-        positions.append(positions[-1] + int(counts[held].sum()))
+        strata.append(stratum_of[held])
+        bounds.append(np.append(0, np.cumsum(counts[held])))
+        ranks.append(seen[strata[-1]])
+        seen[strata[-1]] += counts[held]
+    positions = np.cumsum([0, *(int(each[-1]) for each in bounds)])
     if not np.array_equal(seen, order.strata.counts):
         raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
-    return Layout(np.array(positions), ranks)
+    return Layout(positions, strata, bounds, ranks)
 
 
 def _count_buckets(part: pd.DataFrame, number: int, order: Order) -> NDArray[np.int64]:
@@ -176,13 +186,20 @@ class Exchange:
         if self.swaps.looks_first:
             found = [call(_summarize, shared, part, n) for n, part in enumerate(parts)]
             known = call(_merge, shared, found)
-        asking, values = [], []
+        asking: list[Task] = []
+        values: list[Task] = []
+        swapped: list[Task] = []
         state = None
         for number, part in enumerate(parts):
-            step = call(_swap_piece, shared, part, number, state, known)
+            # Only drawing has to go from piece to piece. It is a little ahead, but no more: what
+            # was drawn waits in memory.
+            before = swapped[number - _AHEAD] if number >= _AHEAD else None
+            drawn = call(_draw, shared, number, state, before)
+            state = drawn[1]
+            step = call(_swap_piece, shared, part, number, drawn[0], known)
             asking.append(step[0])
-            state = step[1]
-            values.append(step[2])
+            values.append(step[1])
+            swapped.append(step[2])
         empty = _asking_frame(np.empty(0, np.int64), np.empty(0, np.int64))
         divisions = row_ids.first_keys(range(len(parts) + 1))
         asked = call.route(asking, empty, divisions, self.senders())
@@ -201,31 +218,35 @@ class Exchange:
     def arranged(self, routed: pd.DataFrame, number: int) -> Piece:
         """Sort a piece, which must be as it was counted."""
         piece = arrange(routed, self.order)
-        length = self.layout.positions[number + 1] - self.layout.positions[number]
-        if len(piece.rows) != length or len(piece.strata) != len(self.layout.ranks[number]):
+        strata, bounds = self.layout.strata[number], self.layout.bounds[number]
+        if not (np.array_equal(piece.strata, strata) and np.array_equal(piece.bounds, bounds)):
             raise SdcRuntimeError(f"there are not as many values as were counted. {NOT_THE_SAME}")
         return piece
 
-    def draw(
-        self, piece: Piece, number: int, state: tuple[int, Sources] | None
-    ) -> tuple[NDArray[np.int64], tuple[int, Sources] | None]:
-        """Return the positions whose values a piece gets, and what the next piece goes on with."""
-        positions = np.empty(len(piece.rows), np.int64)
-        for i, stratum in enumerate(piece.strata.tolist()):
-            begin, end = int(piece.bounds[i]), int(piece.bounds[i + 1])
-            rank = int(self.layout.ranks[number][i])
-            if rank == 0:
-                sources = self.swaps.sources(stratum)
-            else:
-                # The piece before ended in this stratum. A task may run twice: what it was given
-                # stays as it was.
-                if state is None or state[0] != stratum:
-                    raise SdcRuntimeError(f"the order of a column has changed. {NOT_THE_SAME}")
-                sources = copy.deepcopy(state[1])
-            first = int(self.layout.positions[number]) + begin - rank  # of the stratum
+    def draw(self, number: int, state: Sources | None) -> tuple[NDArray[np.int64], Sources | None]:
+        """Return the positions whose values a piece gets, and what the next piece goes on with.
+
+        `state` are the sources of the stratum in which the piece before ended.
+        """
+        layout = self.layout
+        strata, bounds, ranks = (
+            each[number] for each in (layout.strata, layout.bounds, layout.ranks)
+        )
+        positions = np.empty(int(bounds[-1]), np.int64)
+        # A task may run twice: what it was given stays as it was.
+        sources = copy.deepcopy(state)
+        for i, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
+            if sources is None or ranks[i] == 0:
+                sources = self.swaps.sources(int(strata[i]))
+            first = int(layout.positions[number]) + begin - int(ranks[i])  # of the stratum
             positions[begin:end] = first + sources.draw(end - begin)
-            state = (stratum, sources)
-        return positions, state
+        return positions, sources
+
+
+def _draw(
+    exchange: Exchange, number: int, state: Sources | None, _before: Any
+) -> tuple[NDArray[np.int64], Sources | None]:
+    return exchange.draw(number, state)
 
 
 def _summarize(exchange: Exchange, routed: pd.DataFrame, number: int) -> Any:
@@ -241,17 +262,16 @@ def _swap_piece(
     exchange: Exchange,
     routed: pd.DataFrame,
     number: int,
-    state: tuple[int, Sources] | None,
+    positions: NDArray[np.int64],
     known: Any,
-) -> tuple[pd.DataFrame, tuple[int, Sources] | None, pd.Series]:
+) -> tuple[pd.DataFrame, pd.Series, int]:
     """Sort a piece, send its rows to the values that they get, and keep its values."""
     piece = exchange.arranged(routed, number)
-    positions, state = exchange.draw(piece, number, state)
     begins = exchange.layout.positions
     other = count_below(begins, positions + 1) - 1
     asking = _asking_frame(exchange.order.row_ids.key(other, positions - begins[other]), piece.rows)
     values = exchange.swaps.change(piece, exchange.layout.ranks[number], known)
-    return asking, state, values
+    return asking, values, number
 
 
 def _asking_frame(key: NDArray[np.int64], rows: NDArray[np.int64]) -> pd.DataFrame:
