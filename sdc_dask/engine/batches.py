@@ -15,6 +15,9 @@ from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.receivers import by_receiver, taken
 
+# A column of routed rows: the number of the partition that they go to. Dask hashes any other.
+ADDRESS = "_partitions"
+
 
 def send_numbers(
     key: NDArray[np.int64], values: NDArray[np.float64], path: str, divisions: Sequence[int]
@@ -114,6 +117,11 @@ def table_of(
     return table.column("key").to_numpy(), values
 
 
+def addressed_by_key(routed: pd.DataFrame, divisions: Sequence[int]) -> pd.DataFrame:
+    """Return routed rows with the number of the partition that each goes to, by its key."""
+    return routed.assign(**{ADDRESS: _receivers(routed["key"].to_numpy(), divisions)})
+
+
 def cut_by_key(
     routed: pd.DataFrame, divisions: Sequence[int], expected: Sequence[int]
 ) -> dict[int, pd.DataFrame]:
@@ -129,8 +137,15 @@ def cut_by_key(
 
 def put_together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows that came to a partition, sorted by their key, which becomes the index."""
-    routed = pd.concat(parts, ignore_index=True)
-    return routed.take(np.argsort(routed["key"].to_numpy())).set_index("key")
+    return sorted_by_key(pd.concat(parts, ignore_index=True))
+
+
+def sorted_by_key(routed: pd.DataFrame) -> pd.DataFrame:
+    """Return rows sorted by their key, which becomes the index, without an address."""
+    key = routed["key"].to_numpy()
+    order = np.argsort(key)
+    others = routed.drop(columns=["key", ADDRESS], errors="ignore")
+    return others.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
 
 
 def _receivers(key: NDArray[np.int64], divisions: Sequence[int]) -> NDArray[np.int64]:

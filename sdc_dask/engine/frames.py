@@ -26,7 +26,15 @@ from dask.utils import parse_bytes
 from distributed import default_client
 
 from sdc_dask.engine import expressions
-from sdc_dask.engine.batches import cut_by_key, put_together, receive, send
+from sdc_dask.engine.batches import (
+    ADDRESS,
+    addressed_by_key,
+    cut_by_key,
+    put_together,
+    receive,
+    send,
+    sorted_by_key,
+)
 from sdc_dask.engine.patience import patiently
 
 Frame = Any  # pandas.DataFrame or dask.dataframe.DataFrame
@@ -221,9 +229,13 @@ class Calls:
                 self(put_together, [self(_item, cut[i], number) for i in some])
                 for number, some in enumerate(senders)
             ]
+        shared = self.share(divisions)
+        addressed = [self(addressed_by_key, part, shared) for part in parts]
+        meta = addressed_by_key(meta, divisions)
+        routed = dd.from_delayed(_one_graph(addressed), meta=meta, verify_meta=False)
         method = "p2p" if on_cluster() else "tasks"
-        routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
-        return routed.set_index("key", divisions=divisions, shuffle_method=method).to_delayed()
+        there = expressions.shuffled(routed, ADDRESS, len(divisions) - 1, method)
+        return [self(sorted_by_key, part) for part in there.to_delayed()]
 
     def paths(self, number: int) -> list[str]:
         """Return new paths in the folder through which rows are routed."""
