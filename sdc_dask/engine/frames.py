@@ -18,6 +18,7 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
+import numpy as np
 import pandas as pd
 from dask.dataframe.utils import UNKNOWN_CATEGORIES
 from dask.delayed import Delayed, delayed
@@ -229,12 +230,15 @@ class Calls:
                 self(put_together, [self(_item, cut[i], number) for i in some])
                 for number, some in enumerate(senders)
             ]
-        shared = self.share(divisions)
-        addressed = [self(addressed_by_key, part, shared) for part in parts]
-        meta = addressed_by_key(meta, divisions)
-        routed = dd.from_delayed(_one_graph(addressed), meta=meta, verify_meta=False)
+        routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
+        # Divisions are no task that is shared: every worker that has it would be asked to do this,
+        # and be sent the rows.
+        borders = np.asarray(divisions)
+        addressed = routed.map_partitions(
+            addressed_by_key, borders, meta=addressed_by_key(meta, borders)
+        )
         method = "p2p" if on_cluster() else "tasks"
-        there = expressions.shuffled(routed, ADDRESS, len(divisions) - 1, method)
+        there = expressions.shuffled(addressed, ADDRESS, len(divisions) - 1, method)
         return [self(sorted_by_key, part) for part in there.to_delayed()]
 
     def paths(self, number: int) -> list[str]:
