@@ -94,9 +94,10 @@ def new_narrow(points, k):
         np.empty(n + 1, np.int64),
     )
     if has_room(narrow):
+        per_unit = 1.0 / narrow.unit  # a power of two, as the unit is
         for j in range(d):
             for i in range(n):
-                narrow.live[j, i] = (points[i, j] - middle[j]) / narrow.unit
+                narrow.live[j, i] = (points[i, j] - middle[j]) * per_unit
     return narrow
 
 
