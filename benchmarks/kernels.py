@@ -300,8 +300,8 @@ def centred(n: int, d: int) -> Points:
 
 def best(kernel: Kernel, points: Points) -> tuple[float, Labels]:
     """Compile a kernel for the width and the number of the data, and time it."""
-    # Kernels for many records are others than those for few.
-    kernel(points[:WORTH_UNROLLING], K)
+    # Kernels for many records are others than those for few; the scan takes long.
+    kernel(points[:WORTH_UNROLLING] if kernel is mdav_brute else points, K)
     return fastest(lambda: kernel(points, K))
 
 
