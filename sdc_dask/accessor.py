@@ -887,7 +887,7 @@ class SdcAccessor:
     ) -> InformationLoss:
         """Measure what masking has changed: values, statistics, distributions.
 
-        One pass over both frames, row by row; partitions that are unlike all data are read twice.
+        One pass over both frames, row by row; partitions that are unlike all are read twice.
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.kernels import elementary
 
 __all__ = [
     "arithmetic_mean",
@@ -383,7 +384,7 @@ class power(_Family):
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return x to the power of alpha."""
-        return np.power(x, self.alpha)
+        return elementary.power(x, self.alpha)
 
     def _valid(self) -> bool:
         return 0 < self.alpha < math.inf
@@ -417,7 +418,7 @@ class sigmoid(_Family):
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return the height of the curve at x."""
-        return 1 / (1 + np.exp((self.alpha - np.asarray(x, float)) * 10))
+        return 1 / (1 + elementary.exp((self.alpha - np.asarray(x, float)) * 10))
 
     def _valid(self) -> bool:
         return 0 <= self.alpha <= 1

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sdc_dask.errors import SdcTypeError, SdcValueError
+from sdc_dask.kernels.elementary import exp, sin
 
 __all__ = ["survey", "uniform"]
 
@@ -258,8 +259,8 @@ def _panel_chunk(seed: int, chunk: int, length: int) -> Array:
     swing, phase = rng.uniform(0.0, 0.2, size), rng.random(size)
     times = np.arange(length)
     wander = rng.normal(0.0, 0.03, (CHUNK_ROWS, length)).cumsum(axis=1)
-    season = swing * np.sin(2 * np.pi * (times / 12 + phase))
-    return np.exp(level + growth * times + season + wander)
+    season = swing * sin(2 * np.pi * (times / 12 + phase))
+    return exp(level + growth * times + season + wander)
 
 
 def _survey_rows(start: int, stop: int, *, columns: list[str], seed: int) -> pd.DataFrame:
@@ -308,7 +309,7 @@ _OCCUPATION_WEIGHTS = {
     "judge": 0.1,
 }
 _AGES = np.arange(16, 96)
-_AGE_WEIGHTS = np.where(_AGES < 60, 1.0, np.exp(-(((_AGES - 60) / 20.0) ** 2)))
+_AGE_WEIGHTS = np.array([math.exp(-((max(age - 60, 0) / 20.0) ** 2)) for age in _AGES.tolist()])
 _PENSION_AGE = 66
 _WORKER_HOURS_WEIGHTS = {
     40.0: 34.0,

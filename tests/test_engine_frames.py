@@ -26,6 +26,7 @@ from sdc_dask.engine.frames import (
     on_cluster,
     partitions,
 )
+from sdc_dask.errors import SdcRuntimeError
 
 both = pytest.mark.parametrize("lazy", [True, False], ids=["tasks", "at once"])
 
@@ -95,6 +96,16 @@ def test_routes_are_exact(scheduler: str) -> None:
     pd.testing.assert_frame_equal(pd.concat(routed), expected)
     (at_once,) = Calls(lazy=False).route([frame], frame.iloc[:0], divisions)
     pd.testing.assert_frame_equal(at_once, expected)
+
+
+@pytest.mark.parametrize("key", [-1, 1_500])
+def test_rows_that_no_partition_expects_are_an_error(scheduler: str, key: int) -> None:
+    frame = keyed(20).assign(key=lambda each: each["key"].where(each.index > 0, key))
+    call = Calls(lazy=True)
+    with pytest.raises(SdcRuntimeError, match="beyond all partitions"):
+        call.compute(
+            call(list, call.route([call(add_nothing, frame)], frame.iloc[:0], [0, 9, 1_500]))
+        )
 
 
 def add_nothing(part: pd.DataFrame) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from sdc_dask.engine.sort import (
 from sdc_dask.engine.strata import StrataRule
 from sdc_dask.engine.trip import Step, masked_values, put_home, travel_home
 from sdc_dask.kernels.borders import count_below
+from sdc_dask.masking.rank_swap import RankSwap
 
 N = 90
 
@@ -281,6 +282,21 @@ def test_values_go_where_their_rank_is_sent(
         ordered = part.sort_values(column, kind="stable")
         expected.loc[ordered.index, column] = ordered[column].array[::-1]
     pd.testing.assert_frame_equal(result, expected)
+
+
+@pytest.mark.parametrize("method", ["standard", "distribution"])
+def test_drawing_leaves_what_it_was_given(method: str) -> None:
+    # Tasks may run twice, with the very objects that the task before returned.
+    frame = frames(people(), 6)
+    spec = RankSwap(["gaps"], p=20, method=method)
+    (step,) = spec.plan(frame, entropy=3)
+    exchange = step.mask
+    assert isinstance(exchange, Exchange)
+    _, state = exchange.draw(0, None)
+    first, then = exchange.draw(1, state)
+    second, again = exchange.draw(1, state)
+    assert np.array_equal(first, second)
+    assert np.array_equal(exchange.draw(2, then)[0], exchange.draw(2, again)[0])
 
 
 def test_a_layout_tells_the_first_rank_of_every_piece() -> None:

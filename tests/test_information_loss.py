@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import dask
 import dask.dataframe as dd
@@ -203,7 +204,7 @@ def test_partitions_are_read_again_only_where_they_are_unlike_all(
 
     def counting(original: pd.DataFrame, other: pd.DataFrame, number: int, grids: dict) -> object:
         read.append(number)
-        assert list(original) == ["x"]
+        assert list(original) == ["x"]  # the other column was counted
         return count_again(original, other, number, grids)
 
     monkeypatch.setattr(information_loss_module, "_count_again", counting)
@@ -255,6 +256,29 @@ def test_a_large_offset_drowns_nothing() -> None:
     # The mean, the grid's middle, is rounded.
     assert far.hellinger == pytest.approx(loss.hellinger, rel=1e-3)
     assert far.quantiles == pytest.approx(loss.quantiles, abs=0.01)
+
+
+def test_the_largest_values_are_counted() -> None:
+    most = np.finfo(float).max
+    frame = pd.DataFrame({"x": [most] * 4})
+    assert information_loss(frame, -frame, ["x"]).hellinger == 1
+    frame = pd.DataFrame({"x": [most] * 99 + [0.0]})
+    masked = pd.DataFrame({"x": [most] * 60 + [0.0] * 40})
+    assert information_loss(frame, masked, ["x"]).hellinger == pytest.approx(
+        math.sqrt(1 - math.sqrt(0.99 * 0.6) - math.sqrt(0.01 * 0.4))
+    )
+
+
+def test_a_frame_that_changes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = information_loss_module._count
+
+    def lossy(original: pd.DataFrame, *args: Any) -> Any:
+        return count(original.iloc[1:], *args)
+
+    monkeypatch.setattr(information_loss_module, "_count", lossy)
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]})
+    with pytest.raises(RuntimeError, match="'x' has other numbers of values"):
+        information_loss(frame, frame, ["x"])
 
 
 def test_the_largest_differences_are_finite() -> None:
@@ -576,8 +600,21 @@ def test_grids_keep_the_order(values: list[float], mean: float, scale: float) ->
 def test_rounded_grids_are_about_as_the_grid(
     mean: float, scale: float, shift: float, share: float
 ) -> None:
-    mean = math.fmod(mean, 1e6 * scale)
-    grid = Grid(mean, scale)
+    grid = Grid(math.fmod(mean, 1e6 * scale), scale)
+    check_rounded(grid, shift, share)
+
+
+def test_rounded_grids_of_the_largest_values() -> None:
+    most = np.finfo(float).max
+    for grid in (Grid(most, most), Grid(-0.99 * most, 0.1 * most)):
+        finer = grid.rounded()
+        assert finer.rounded() == finer
+        values = np.array([most, -most, 0.0, grid.mean])
+        assert grid.gather(finer, finer.count(values)).sum() == len(values)
+
+
+def check_rounded(grid: Grid, shift: float, share: float) -> None:
+    mean, scale = grid.mean, grid.scale
     finer = grid.rounded()
     assert finer.rounded() == finer
     assert 1 / 1.3 <= finer.scale / scale <= 1 / 0.65

@@ -15,7 +15,8 @@ from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.receivers import by_receiver, taken
 
-# A column of routed rows: the number of the partition that they go to. Dask hashes any other.
+# A column of routed rows: the number of the partition that they go to. Dask takes the values of
+# this name as they are, and hashes those of any other.
 ADDRESS = "_partitions"
 
 
@@ -117,7 +118,7 @@ def table_of(
     return table.column("key").to_numpy(), values
 
 
-def addressed_by_key(routed: pd.DataFrame, divisions: Sequence[int]) -> pd.DataFrame:
+def addressed_by_key(routed: pd.DataFrame, divisions: NDArray[np.int64]) -> pd.DataFrame:
     """Return routed rows with the number of the partition that each goes to, by its key."""
     return routed.assign(**{ADDRESS: _receivers(routed["key"].to_numpy(), divisions)})
 
@@ -148,7 +149,9 @@ def sorted_by_key(routed: pd.DataFrame) -> pd.DataFrame:
     return others.take(order).set_axis(pd.Index(key[order], name="key"), axis="index")
 
 
-def _receivers(key: NDArray[np.int64], divisions: Sequence[int]) -> NDArray[np.int64]:
+def _receivers(
+    key: NDArray[np.int64], divisions: Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return the partitions that the keys of rows are of."""
     receivers = count_below(np.asarray(divisions), key + 1) - 1
     if ((receivers < 0) | (receivers >= len(divisions) - 1)).any():

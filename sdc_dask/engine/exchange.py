@@ -30,7 +30,7 @@ from sdc_dask.errors import SdcRuntimeError
 from sdc_dask.kernels.borders import count_below
 from sdc_dask.kernels.swaps import Sources
 
-_AHEAD = 8  # pieces for which is drawn before they are sorted
+_AHEAD = 8  # for so many pieces, positions are drawn before these are sorted
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ class Exchange:
         swapped: list[Task] = []
         state = None
         for number, part in enumerate(parts):
-            # Only drawing has to go from piece to piece. It is a little ahead, but no more: what
-            # was drawn waits in memory.
+            # Only drawing goes from piece to piece. It runs a few pieces ahead of sorting, and no
+            # more: what was drawn waits in memory.
             before = swapped[number - _AHEAD] if number >= _AHEAD else None
             drawn = call(_draw, shared, number, state, before)
             state = drawn[1]

@@ -11,6 +11,7 @@ from typing import Any
 import dask
 import pandas as pd
 
+from sdc_dask.engine.batches import ADDRESS
 from sdc_dask.errors import SdcImportError
 
 try:
@@ -34,13 +35,15 @@ def simplified(frame: Any) -> Any:
     return frame.simplify()
 
 
-def shuffled(frame: Any, column: str, npartitions: int, method: str) -> Any:
-    """Return a frame whose rows are in the partitions that a column has the numbers of.
+def shuffled(frame: Any, npartitions: int, method: str) -> Any:
+    """Return a frame whose rows are in the partitions that its column ADDRESS has the numbers of.
 
-    Dask's own ``shuffle`` hashes them, and ``set_index`` with divisions looks them up in a way that
-    takes a quarter of the time of it all.
+    What is public hashes them (``shuffle``), or takes twice as long to look them up (``set_index``
+    with divisions).
     """
-    return new_collection(Shuffle(frame.expr, column, npartitions, True, method))
+    return new_collection(
+        Shuffle(frame.expr, ADDRESS, npartitions, ignore_index=True, method=method)
+    )
 
 
 def reading(made: Any, source: Any) -> Any:

@@ -28,7 +28,6 @@ from distributed import default_client
 
 from sdc_dask.engine import expressions
 from sdc_dask.engine.batches import (
-    ADDRESS,
     addressed_by_key,
     cut_by_key,
     put_together,
@@ -231,14 +230,13 @@ class Calls:
                 for number, some in enumerate(senders)
             ]
         routed = dd.from_delayed(_one_graph(parts), meta=meta, verify_meta=False)
-        # Divisions are no task that is shared: every worker that has it would be asked to do this,
-        # and be sent the rows.
+        # Not a shared task: the scheduler would prefer workers that hold it, and send rows there.
         borders = np.asarray(divisions)
         addressed = routed.map_partitions(
             addressed_by_key, borders, meta=addressed_by_key(meta, borders)
         )
         method = "p2p" if on_cluster() else "tasks"
-        there = expressions.shuffled(addressed, ADDRESS, len(divisions) - 1, method)
+        there = expressions.shuffled(addressed, len(divisions) - 1, method)
         return [self(sorted_by_key, part) for part in there.to_delayed()]
 
     def paths(self, number: int) -> list[str]:

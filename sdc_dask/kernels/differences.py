@@ -7,6 +7,7 @@ length.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,7 +254,10 @@ class Grid:
         share, exponent = math.frexp(self.scale)
         scale = math.ldexp(1.0, min(exponent - (share < _ROUNDED_DOWN), 1023))
         step = max(scale / 2, math.ulp(0.0))
-        return Grid(self.mean - math.remainder(self.mean, step), scale, _FINENESS)
+        mean = float(self.mean)
+        mean -= math.remainder(mean, step)
+        largest = sys.float_info.max
+        return Grid(min(max(mean, -largest), largest), scale, _FINENESS)
 
     def gather(self, finer: Grid, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts in each cell from those of a finer grid, by the middles of its cells.

@@ -1,4 +1,4 @@
-"""What numpy had better not use of some processors."""
+"""Which features of some processors numpy should not use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def slow_features(about: Path = _ABOUT_IT) -> str:
     """Return the features of numpy that make sorting slow here, for NPY_DISABLE_CPU_FEATURES.
 
     On AMD's Zen 4, numpy sorts with an instruction of AVX-512 that takes more than a hundred
-    cycles: an array takes five times as long as with AVX2. Before and after it, AMD's processors
-    do not have that instruction, or a fast one.
+    cycles: an array takes five times as long as with AVX2. Older processors of AMD lack that
+    instruction, and newer ones have a fast one.
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ from sdc_dask.engine.frames import Calls, Frame, Task, map_partitions
 from sdc_dask.engine.sort_keys import sort_keys
 from sdc_dask.errors import SdcTypeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, key_range, merge_classes, record_keys
+from sdc_dask.kernels.elementary import exp, log
 from sdc_dask.results import Result
 from sdc_dask.risk.anonymity import Anonymity, of_sizes
 
@@ -491,9 +492,9 @@ def _summary_of(pairs: _Pairs, distances: NDArray[np.float64]) -> _Summary:
     begins, sizes, of = pairs.classes()
     values = np.diff(np.append(begins, len(of)))
     share = pairs.counts / sizes[of]
-    entropy = _floating(_add(_fixed(-share * np.log(share)), begins))
+    entropy = _floating(_add(_fixed(-share * log(share)), begins))
     # Rounding must not make the entropy of equally frequent values that of more.
-    entropy_l = np.minimum(np.exp(entropy), values)
+    entropy_l = np.minimum(exp(entropy), values)
     return _Summary(
         ClassSizes(*np.unique(sizes, return_counts=True)),
         len(of),

@@ -50,6 +50,7 @@ from sdc_dask.engine.frames import (
 )
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import record_keys
+from sdc_dask.kernels.elementary import expm1, log, log1p
 from sdc_dask.kernels.exact import ExactSum, exact_sum
 from sdc_dask.results import Result
 
@@ -146,7 +147,7 @@ def _mean_inverse(f: NDArray[np.int64], p: NDArray[np.float64]) -> NDArray[np.fl
     risk = np.empty(len(f))
     steps = (p < 0.5) & (f < _TERMS)
     few, odds = f[steps], p[steps] / (1 - p[steps])
-    current = -odds * np.log(p[steps])
+    current = -odds * log(p[steps])
     for known in range(1, int(few.max(initial=1))):
         current = np.where(few > known, odds * (1 / known - current), current)
     risk[steps] = current
@@ -490,13 +491,12 @@ def _homes(part: pd.DataFrame, _number: int, asked: _Asked) -> Keys:
 
 def _in_household(keys: Keys, risks: _Risks) -> ClassTable:
     """Add up the logarithms of the probabilities that members are not re-identified."""
-    with np.errstate(divide="ignore"):
-        safe = np.minimum(-np.log1p(-risks.risk), _CERTAIN)
+    safe = np.minimum(-log1p(-risks.risk), _CERTAIN)
     return add_up(keys, to_digits(safe, _EXPONENT))
 
 
 def _with_household(risks: _Risks, found: NDArray[np.int64]) -> _Risks:
-    return risks._replace(household=-np.expm1(-from_digits(found, _EXPONENT)))
+    return risks._replace(household=-expm1(-from_digits(found, _EXPONENT)))
 
 
 def _count_classes(table: ClassTable) -> int:

@@ -39,6 +39,7 @@ from sdc_dask.engine.frames import (
 )
 from sdc_dask.errors import SdcRuntimeError, SdcValueError
 from sdc_dask.kernels.classes import ClassCounts, find_keys
+from sdc_dask.kernels.elementary import power
 from sdc_dask.results import Result
 from sdc_dask.risk.subsets import (
     Census,
@@ -209,7 +210,7 @@ class _Scoring:
         some = scores > 0
         if some.any():
             odds = self.uniques / self.dis - self.uniques
-            found[some] = 1 / (1 + odds / (scores[some] ** self.power * self.total))
+            found[some] = 1 / (1 + odds / (power(scores[some], self.power) * self.total))
         return found
 
 

@@ -31,7 +31,8 @@ from sdc_dask.engine.columns import to_float
 from sdc_dask.engine.frames import Frame, map_reduce, number_of_partitions
 from sdc_dask.engine.moments import CoMoments, PairSums, co_moments_of
 from sdc_dask.engine.pairs import pair_frames, pair_parts, pair_values
-from sdc_dask.errors import SdcKeyError, SdcTypeError, SdcValueError
+from sdc_dask.engine.scan import NOT_THE_SAME
+from sdc_dask.errors import SdcKeyError, SdcRuntimeError, SdcTypeError, SdcValueError
 from sdc_dask.kernels.differences import (
     Differences,
     Grid,
@@ -43,7 +44,7 @@ from sdc_dask.results import Result
 
 _PARTS = 20  # quantiles 5%, 10%, ..., 95%
 _UNIT = 1074  # exact sums count units of 2**-1074
-_GRIDS = 4  # on which columns are counted, of those that partitions have
+_GRIDS = 2  # on which columns are counted, of those that partitions have
 _RUN = 2**17  # records that are read at once: what they are turned into stays in caches
 _MORE = 64  # bits that roots have more than the integers that they are divided by or from
 # A column of a regression follows from others if they leave this share of its variance, or less.
@@ -157,8 +158,8 @@ def information_loss(
 
     Values, products and differences are added up without rounding, and values are counted on a
     grid that is made of the means and deviations. So the figures are the same bits for every
-    partitioning, for pandas and Dask. Partitions whose means or deviations are far from those of
-    all records, as in a frame that is sorted, are read once more.
+    partitioning, for pandas and Dask. Partitions that were counted on another grid than that of
+    all records are read once more: those that are unlike all, as in a sorted frame, and few others.
 
     Parameters
     ----------
@@ -216,8 +217,8 @@ def information_loss(
     whose cells have the same width in z / (1 + abs(z)) for z = (x - mean) / s. So outliers do not
     make it coarse. A cell is a thousandth of s wide at the mean, 0.004 s at one deviation from it,
     and 0.03 s as far away as the 5% or the 95% quantile of any column can be; a shift is known to
-    a cell's width. The Hellinger distance is that of 63 classes of 33 cells. Borders of cells are
-    rounded by an eighth of a cell, or little more, to those of a grid around a round number.
+    two cells' widths, mostly to one. The Hellinger distance is that of 63 classes of 33 cells.
+    Borders of cells are rounded by up to 0.3 of a cell, to those of a grid around a round number.
 
     The regression is solved without rounding. Its figure is the mean of abs(b - b') / se(b) over
     the coefficients b, with the intercept, and grows with the root of the number of records if all
@@ -238,7 +239,8 @@ def information_loss(
     (sums, old, new), counted = map_reduce(frames, _chunk, _merge, columns)
     _check(old, formula)
     shift, coefficients = (None, {}) if formula is None else _compare_fits(old, new, formula)
-    counts = _counts_of_all(frames, counted, {c: _grid(old, new, c) for c in columns})
+    grids = {column: _grid(old, new, column) for column in columns}
+    counts = _counts_of_all(frames, counted, grids, {c: sums[c].n for c in columns})
 
     total = sum(sums.values(), Differences())
     means = [_change(old.sums[c].total, new.sums[c].total) for c in columns]
@@ -308,14 +310,20 @@ _Sums = tuple[dict[Hashable, Differences], CoMoments, CoMoments]
 class _Counts:
     """Values of a column in the cells of a grid, of the original and the masked frame."""
 
-    cells: NDArray[np.int64]
+    cells: NDArray[np.integer]
     partitions: frozenset[int]  # that were counted
 
     def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.cells + other.cells, self.partitions | other.partitions)
+        cells = np.add(self.cells, other.cells, dtype=np.int64)
+        return _Counts(_small(cells), self.partitions | other.partitions)
 
 
 _Counted = dict[Hashable, dict[Grid, _Counts]]  # by column and grid
+
+
+def _small(cells: NDArray[np.int64]) -> NDArray[np.integer]:
+    """Return counts in half of the memory, if there is room for them: many wait to be merged."""
+    return cells.astype(np.int32) if cells.sum(axis=1).max() < 2**31 else cells
 
 
 def _chunk(
@@ -354,8 +362,10 @@ def _count(
     return {
         column: {
             grid: _Counts(
-                np.stack(
-                    [grid.count(to_float(each, [column])[:, 0]) for each in (original, masked)]
+                _small(
+                    np.stack(
+                        [grid.count(to_float(each, [column])[:, 0]) for each in (original, masked)]
+                    )
                 ),
                 frozenset([number]),
             )
@@ -386,27 +396,42 @@ def _merge_counted(parts: list[_Counted]) -> _Counted:
 
 
 def _counts_of_all(
-    frames: tuple[Frame, Frame], counted: _Counted, grids: Mapping[Hashable, Grid]
+    frames: tuple[Frame, Frame],
+    counted: _Counted,
+    grids: Mapping[Hashable, Grid],
+    values: Mapping[Hashable, int],
 ) -> dict[Hashable, NDArray[np.int64]]:
-    """Return the counts of all partitions on grids; some may have to be counted anew."""
+    """Return the counts of all values on grids.
+
+    Partitions that were not counted on the rounded ones of these are read again.
+    """
     finer = {column: grid.rounded() for column, grid in grids.items()}
-    found = {column: counted[column].get(grid) for column, grid in finer.items()}
-    lacking: dict[int, dict[Hashable, Grid]] = {}
-    for number in range(number_of_partitions(frames[0])):
-        for column, counts in found.items():
-            if counts is None or number not in counts.partitions:
-                lacking.setdefault(number, {})[column] = finer[column]
-    again: _Counted = {}
-    if lacking:
-        some = [column for column in grids if any(column in each for each in lacking.values())]
-        again = map_reduce(
-            [frame[some] for frame in frames], _count_again, _merge_counted, lacking, only=lacking
+    found = {c: [counted[c][grid]] if grid in counted[c] else [] for c, grid in finer.items()}
+    every = frozenset(range(number_of_partitions(frames[0])))
+    lacking = {c: every.difference(*(each.partitions for each in found[c])) for c in grids}
+    some = [column for column in grids if lacking[column]]
+    if some:
+        wanted = {column: (finer[column], lacking[column]) for column in some}
+        again: _Counted = map_reduce(
+            [frame[some] for frame in frames],
+            _count_again,
+            _merge_counted,
+            wanted,
+            only=frozenset().union(*lacking.values()),
         )
+        for column in some:
+            found[column] += again[column].values()
     counts_of = {}
     for column, grid in grids.items():
-        parts = [found[column], *again.get(column, {}).values()]
-        both = np.sum([part.cells for part in parts if part is not None], axis=0)
-        counts_of[column] = np.stack([grid.gather(finer[column], each) for each in both])
+        first, *more = found[column]
+        both = sum(more, first).cells
+        counts = np.stack([grid.gather(finer[column], each) for each in both])
+        if (counts.sum(axis=1) != values[column]).any():
+            raise SdcRuntimeError(
+                f"column {column!r} has other numbers of values than when they were added up. "
+                f"{NOT_THE_SAME}"
+            )
+        counts_of[column] = counts
     return counts_of
 
 
@@ -414,9 +439,10 @@ def _count_again(
     original: pd.DataFrame,
     masked: pd.DataFrame,
     number: int,
-    grids: Mapping[int, Mapping[Hashable, Grid]],
+    wanted: Mapping[Hashable, tuple[Grid, frozenset[int]]],
 ) -> _Counted:
-    return _count(original, masked, number, grids[number])
+    grids = {column: grid for column, (grid, numbers) in wanted.items() if number in numbers}
+    return _count(original, masked, number, grids)
 
 
 def _check(moments: CoMoments, formula: _Formula | None) -> None:
