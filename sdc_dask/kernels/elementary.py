@@ -18,6 +18,32 @@ from numpy.typing import ArrayLike, NDArray
 from sdc_dask.kernels._jit import jit
 
 
+def _over(function: Callable[[float], float]) -> Any:
+    """Return a kernel that calls a function with each value of a flat array."""
+
+    @jit
+    def kernel(values):
+        found = np.empty(len(values))
+        for i in range(len(values)):
+            found[i] = function(values[i])
+        return found
+
+    return kernel
+
+
+_log, _log1p, _exp, _expm1, _sin = map(
+    _over, (math.log, math.log1p, math.exp, math.expm1, math.sin)
+)
+
+
+@jit
+def _power(values, exponent):
+    found = np.empty(len(values))
+    for i in range(len(values)):
+        found[i] = values[i] ** exponent
+    return found
+
+
 def log(values: ArrayLike) -> Any:
     """Return natural logarithms: -inf of 0.
 
@@ -88,51 +114,3 @@ def _each(kernel: Callable[..., NDArray[np.float64]], values: ArrayLike, *args: 
     """Call a kernel of a flat array; return an array of the shape of the values, or a number."""
     array = np.asarray(values, np.float64)
     return kernel(array.ravel(), *args).reshape(array.shape)[()]
-
-
-@jit
-def _log(values):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = math.log(values[i])
-    return found
-
-
-@jit
-def _log1p(values):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = math.log1p(values[i])
-    return found
-
-
-@jit
-def _exp(values):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = math.exp(values[i])
-    return found
-
-
-@jit
-def _expm1(values):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = math.expm1(values[i])
-    return found
-
-
-@jit
-def _power(values, exponent):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = values[i] ** exponent
-    return found
-
-
-@jit
-def _sin(values):
-    found = np.empty(len(values))
-    for i in range(len(values)):
-        found[i] = math.sin(values[i])
-    return found
